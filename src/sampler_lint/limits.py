@@ -67,3 +67,5 @@ MOST_LOOKS = 30
 FEWEST_GUESSED = 3
 #: Files that call a method by its name, of those that no other word leads to: more call another.
 MOST_CALLING_BY_NAME = 4
+#: Files that register what a loader may read, without a sampler word, that are worth a look.
+MOST_REGISTERED = 40

@@ -9,6 +9,12 @@ from sampler_lint import catalog
 from sampler_lint.analysis.arguments import given_as, is_closed, table_entry
 from sampler_lint.analysis.containers import TABLE_METHODS, Containers
 from sampler_lint.analysis.fillings import taken_from_dicts
+from sampler_lint.analysis.named_stores import (
+    NamedStore,
+    fills_dict,
+    may_spell,
+    named_stores,
+)
 from sampler_lint.analysis.reaching import may_run_before, surely_runs_before
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
@@ -37,6 +43,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Comp,
+    Const,
     Expr,
     Function,
     Map,
@@ -45,10 +52,16 @@ from sampler_lint.syntax.nodes import (
     Seq,
     Store,
 )
+from sampler_lint.workspace.project import Project
 
 
 class Attributes(Containers):
     """Follows what objects are built with and what is kept in their attributes."""
+
+    def __init__(self, project: Project) -> None:
+        """Begin with nothing known."""
+        super().__init__(project)
+        self._named: dict[Class, tuple[list[NamedStore], bool]] = {}
 
     @abstractmethod
     def _member(self, path: str, name: str, var: Var) -> None:
@@ -66,7 +79,7 @@ class Attributes(Containers):
         elif isinstance(value, Ext):
             self._add(var, Ext(catalog.canonical(f"{value.dotted}.{name}")))
         elif isinstance(value, ExtObj):
-            self._add(var, Ext(_attribute_of_made(value.dotted, name)))
+            self._attribute_of_made(value, name, var)
         elif isinstance(value, Obj):
             self._flow(self.field(value, name), var)
         elif isinstance(value, Super):
@@ -84,6 +97,48 @@ class Attributes(Containers):
             self._add(var, value)
         elif not isinstance(value, Lit):
             self._add(var, Unknown(f"`.{name}` of something that is not followed"))
+
+    def _attribute_of_made(self, made: ExtObj, name: str, var: Var) -> None:
+        """An attribute of what an outside call made: an object that the tree keeps there.
+
+        What else it may be is not known: a namespace of options has values of its own.
+        """
+        outside = Ext(_dotted_attribute(made.dotted, name))
+        stores = [
+            store
+            for store in self.project.outer_stores_near(name, made.site.scope)
+            if store.value is not None and store.how == "assign"
+        ]
+        if not stores:
+            self._add(var, outside)
+            return
+
+        def start(kept: Var) -> None:
+            for store in stores:
+                self._keep_objects(store, made, kept)
+
+            def nobody() -> None:
+                if all(isinstance(value, Lit) for value in kept.values):
+                    self._add(kept, outside)
+
+            self._late.append(nobody)
+
+        self._flow(self._get(("made-field", made, name), start), var)
+
+    def _keep_objects(self, store: Store, made: ExtObj, kept: Var) -> None:
+        """Let flow on the objects and displays that a store keeps in what was made, and None."""
+        assert isinstance(store.target, Attr)
+        assert store.value is not None
+        source = self._part(self._expr(store.value), store.path)
+
+        def keep(value: Value) -> None:
+            if isinstance(value, (Obj, Pack, Table)) or value == _NONE:
+                self._add(kept, value)
+
+        self._on(
+            self._expr(store.target.value),
+            lambda owner: self._on(source, keep) if owner == made else None,
+        )
 
     def field(self, obj: Obj, name: str) -> Var:
         """The attribute ``name`` of an object."""
@@ -140,6 +195,7 @@ class Attributes(Containers):
                 hidden = overridden and number < len(self.mro(cls))
                 found |= self._own_attribute(base, name, obj, var, hidden=hidden)
                 overridden |= name in base.bindings
+                found |= self._set_by_name(base, name, var, found=found)
         relatives = {base for base in hierarchy if isinstance(base, Class)}
         for store in self.project.outer_stores_near(name, cls):
             if store.value is not None and store.how == "assign":
@@ -159,6 +215,23 @@ class Attributes(Containers):
                     self._add(var, Unknown(unset, self.why_unset(cls)))
 
             self._late.append(nobody)
+
+    def _set_by_name(self, cls: Class, name: str, var: Var, *, found: bool) -> bool:
+        """What the code of a class may set the attribute to by its name; whether it may.
+
+        A name of which nothing is written may be any, but is hardly one that is ``found`` set.
+        """
+        if cls not in self._named:
+            self._named[cls] = named_stores(cls), fills_dict(cls)
+        stores, is_filled = self._named[cls]
+        is_filled &= not found
+        fitting = [s for s in stores if may_spell(s.name, name) and not (found and s.is_any)]
+        for store in fitting:
+            if not store.is_any:  # that would be each of many values under each of many names
+                self._flow(self._expr(store.value), var)
+        if is_filled or any(not isinstance(store.name, Const) for store in fitting):
+            self._add(var, Unknown(f"`.{name}` may be set by name in {cls.name}"))
+        return is_filled or bool(fitting)
 
     def _store_from_outside(self, store: Store, value: Expr, classes: set[Class], var: Var) -> None:
         """``obj.name = value`` outside a method: for objects of the given classes."""
@@ -356,7 +429,10 @@ class Attributes(Containers):
         return frozenset(found or {unknown})
 
 
-def _attribute_of_made(dotted: str, name: str) -> str:
+_NONE = Lit(None, "NoneType")
+
+
+def _dotted_attribute(dotted: str, name: str) -> str:
     """The dotted name of an attribute of what an outside call made.
 
     What comes of asking such an attribute for its own like again (a loop over ``x.values()``)

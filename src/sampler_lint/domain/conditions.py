@@ -6,10 +6,22 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
 
-from sampler_lint.analysis.values import Ext, FuncRef
+from sampler_lint.analysis.values import Ext, FuncRef, Obj
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
 from sampler_lint.syntax.navigation import leaves, nodes_in, walk
-from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If, Name, Stmt, Unary, dotted
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Choice,
+    Expr,
+    Function,
+    If,
+    Name,
+    Stmt,
+    Unary,
+    dotted,
+)
 
 #: A question that has one answer in a run, and the answer.
 Condition: TypeAlias = "tuple[object, bool]"
@@ -30,13 +42,54 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
 
 def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
     """Whether what a call of a factory passes excludes the branch in which a place of it stands."""
-    if through is None or place is None:
-        return False
+    return through is not None and place is not None and _excludes(model, through, place)
+
+
+def _excludes(
+    model: Model, through: Call, place: Stmt | Call, parameters_of: Function | None = None
+) -> bool:
+    """The same, of the tests that ask for nothing but parameters of a function, if one is given."""
     for test, answer in tests(model, place):
+        if parameters_of is not None and not _asks_parameters(test, parameters_of):
+            continue  # a setting may come from where nobody sees it
         answers = model.flow.constants(test, through)
         if answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer:
             return True
     return False
+
+
+def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -> bool:
+    """Whether every call of its function, tests aside, excludes the branch a place stands in.
+
+    Of the calls that pass one of some objects, if any does: the others run for other objects.
+    """
+    stmt = place.stmt if isinstance(place, Call) else place
+    scope = stmt.scope if stmt is not None else None
+    if not isinstance(scope, Function) or not any(
+        _asks_parameters(test, scope) for test, _ in tests(model, place)
+    ):
+        return False
+    callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
+    passing = [call for call in callers if _passes(model, call, objects)]
+    through = passing or callers
+    return bool(through) and all(_excludes(model, call, place, scope) for call in through)
+
+
+def _asks_parameters(test: Expr, function: Function) -> bool:
+    names = {param.name for param in function.params}
+    return all(
+        not isinstance(node, (Attr, Call)) and (not isinstance(node, Name) or node.id in names)
+        for node in walk(test)
+    )
+
+
+def _passes(model: Model, call: Call, objects: Iterable[Obj]) -> bool:
+    return any(
+        obj.may_be(value)
+        for arg in call.args
+        for value in model.flow.values(arg.value)
+        for obj in objects
+    )
 
 
 def tests(model: Model, place: Stmt | Call) -> Iterator[tuple[Expr, bool]]:

@@ -18,6 +18,7 @@ from sampler_lint.syntax.nodes import (
     Node,
     Scope,
     Stmt,
+    Store,
 )
 
 
@@ -40,21 +41,11 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
         set_by = [(scope, each.how, each.value, each.stmt) for each in bindings]
     else:
         cls = self_class(number.value)
-        if (
-            cls is None
-            or not all(isinstance(base, Class) for base in model.flow.mro(cls))
-            or model.attributes(cls).open is not None
-            or model.project.outer_stores_near(number.name, cls)
-        ):
+        stores = _all_stores(model, cls, number.name) if cls is not None else None
+        if cls is None or stores is None:
             return None
         family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
-        set_by = [
-            (store.scope, store.how, store.value, store.stmt)
-            for each in family
-            if isinstance(each, Class)
-            for store in model.project.own_stores(number.name, each)
-            if not store.path
-        ]
+        set_by = [(s.scope, s.how, s.value, s.stmt) for s in stores if not s.path]
         begun = [scope for scope, how, _, _ in set_by if how == "assign"]
         if not all(builds(model, scope, {*family}) for scope in begun):
             return None
@@ -66,6 +57,30 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
         return None
     [(scope, stmt)] = zeros
     return None if stmt is None or loop.encloses(stmt) else Beginning(scope, stmt, tuple(added))
+
+
+def is_kept_as_zero(model: Model, number: Attr) -> bool:
+    """Whether an attribute of ``self`` is certainly never set to anything but 0."""
+    cls = self_class(number.value)
+    stores = _all_stores(model, cls, number.name) if cls is not None else None
+    return bool(stores) and all(s.how == "assign" and _is_zero(s.value) for s in stores or ())
+
+
+def _all_stores(model: Model, cls: Class, name: str) -> list[Store] | None:
+    """Every assignment to an attribute of the objects of a class; None if others may set it."""
+    if (
+        not all(isinstance(base, Class) for base in model.flow.mro(cls))
+        or model.attributes(cls).open is not None
+        or model.project.outer_stores_near(name, cls)
+    ):
+        return None
+    family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+    return [
+        store
+        for each in family
+        if isinstance(each, Class)
+        for store in model.project.own_stores(name, each)
+    ]
 
 
 def _is_zero(value: Expr | None) -> bool:

@@ -8,14 +8,14 @@ from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
-from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.conditions import contradict, is_left_out
 from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -520,8 +520,13 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
         model, [node], [found.inner.stmt, *found.calls]
     ):
         return False
+    if isinstance(node, (Call, Stmt)) and is_left_out(model, node, [found.inner.loader]):
+        return False
     if stmt is not None and found.loop.encloses(stmt):
         return True
+    if stmt is not None and _hands_over_in(found.loop) and loops_over_stmt(model, stmt):
+        # Whoever draws from the generator runs between two of its turns.
+        return model.project.same_program(scope, found.loop.scope)
     is_apart = scope is found.loop.scope and stmt is not None and _has_own_loop(stmt, found.loop)
     if scope in found.scopes and not is_apart:
         return True
@@ -533,7 +538,7 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
         return True
     return any(
         (stmt is not None and outer.encloses(stmt)) or runs_in(model, outer, scope)
-        for outer in _loops_over(model, found.loop)
+        for outer in loops_over_stmt(model, found.loop)
     )
 
 
@@ -544,11 +549,19 @@ def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:
     )
 
 
-def _loops_over(model: Model, loop: Loop) -> list[Loop]:
-    """The loops whose turns run the whole loop again: around it, or around the calls that do."""
-    known: dict[Loop, list[Loop]] = model.memo.setdefault(_loops_over, {})
-    if loop not in known:
-        places: list[Stmt] = [loop]
+def _hands_over_in(loop: Loop) -> bool:
+    """Whether the turns of a loop are those of a generator, and another's code runs in between."""
+    scope = loop.scope
+    return isinstance(scope, Function) and any(
+        node in scope.yields for node in nodes_in(statements(loop.body))
+    )
+
+
+def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:
+    """The loops whose turns run a statement again: around it, or around the calls that do."""
+    known: dict[Stmt, list[Loop]] = model.memo.setdefault(loops_over_stmt, {})
+    if stmt not in known:
+        places: list[Stmt] = [stmt]
         seen: set[Scope] = set()
         for place in places:
             if place.scope not in seen and isinstance(place.scope, Function):
@@ -556,8 +569,8 @@ def _loops_over(model: Model, loop: Loop) -> list[Loop]:
                 calls = model.flow.callers(place.scope)
                 places += [call.stmt for call in calls if call.stmt is not None]
         around = (outer for place in places for outer in place.ancestors())
-        known[loop] = [outer for outer in around if isinstance(outer, (For, While))]
-    return known[loop]
+        known[stmt] = [outer for outer in around if isinstance(outer, (For, While))]
+    return known[stmt]
 
 
 def guards(call: Call) -> list[If]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on, only, origins
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import (
     DRAW,
     EVALUATES,
@@ -30,7 +31,9 @@ from sampler_lint.domain.epoch_state import (
     seedings_of,
 )
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.domain.ranks import built_classes
+from sampler_lint.domain.paths import ways
+from sampler_lint.domain.ranks import built_classes, is_about_processes
+from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.wrapping import iterated, iterated_attributes
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import (
@@ -197,6 +200,32 @@ def order_given(model: Model, loader: Obj) -> Call | None:
     elif isinstance(given, Name) and (scope := owner_of(given)) is not None:
         found = next(shuffles_of(scope, given.id), None)
     return None if found is None or _is_repeated(model, found) else found
+
+
+def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
+    """The shuffling sampler of a loader that shuffles nothing where there is one process."""
+    sampler, shuffle = (model.flow.argument(loader, name) for name in ("sampler", "shuffle"))
+    if loader.site is None or sampler is None or not _is_off(model, loader, shuffle):
+        return None
+    values = model.flow.values(sampler)
+    if not any(isinstance(value, Lit) and value.value is None for value in values):
+        return None
+    found = ways(model, loader.site, [sampler]) or []
+    bare = [way for way in found if way.values[0].none]
+    for one, other in product(found, bare):
+        apart, origin = one.apart(other), one.values[0].origin
+        if apart and all(is_about_processes(model, test) for test in apart):
+            for value in model.flow.values(origin) if origin is not None else ():
+                if isinstance(value, Obj) and shuffles(model, value):
+                    return value
+    return None
+
+
+def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:
+    """Whether the loader certainly shuffles nothing by itself."""
+    if shuffle is not None:
+        return isinstance(shuffle, Const) and not shuffle.value
+    return not any(model.flow.may_be_passed(loader, name) for name in ("shuffle", "batch_sampler"))
 
 
 def _is_repeated(model: Model, call: Call, depth: int = 0) -> bool:
@@ -388,6 +417,8 @@ def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
         constants = model.flow.constants(given) if given is not None else None
         if constants is not None and not any(constants):
             return False
+        if given is not None and constants is None and is_about_processes(model, given):
+            return False  # and which answer draws is not known
     return True
 
 

@@ -14,7 +14,7 @@ from sampler_lint.domain.concepts import ITERATED
 from sampler_lint.domain.epochs import Pass, encloses_a_pass, passes
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
-from sampler_lint.limits import MOST_CALLING_BY_NAME
+from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope
 
@@ -30,7 +30,11 @@ def files_to_join(model: Model) -> set[str]:
             wanted.update(_not_called(model, inner))
     wanted.update(_awaited(model, programs))
     wanted.update(_giving(model, programs))
-    return taking | set(_calling(model, wanted, known))
+    wanted.update(_hooking(model, programs))
+    registered = set(_calling(model, set(_registering(model)), known))
+    if len(registered) > MOST_REGISTERED:
+        registered = set()
+    return taking | registered | set(_calling(model, wanted, known))
 
 
 def _programs_that_shard(model: Model) -> set[str]:
@@ -150,6 +154,40 @@ def _awaited(model: Model, programs: set[str]) -> Iterator[Function]:
                     for value in model.flow.values(source) if ITERATED.is_mentioned(source) else ():
                         if isinstance(value, Unknown) and value.awaits is not None:
                             yield value.awaits
+
+
+def _hooking(model: Model, programs: set[str]) -> Iterator[Function]:
+    """The functions whose callers say which hooks run, where one may set an epoch.
+
+    Whether a callback that sets it is among those of a trainer, only who builds the trainer says.
+    """
+    for setter in model.epoch_setters:
+        hook = setter.scope
+        if (
+            not isinstance(hook, Function)
+            or hook.cls is None
+            or model.project.program_of(model.module_of(hook)) not in programs
+            or model.flow.callers(hook)
+        ):
+            continue
+        for call in model.flow.call_candidates(hook):
+            if isinstance(call.func, Attr) and not model.flow.callees(call):
+                for value in model.flow.values(call.func.value):
+                    if isinstance(value, Unknown) and value.awaits is not None:
+                        yield value.awaits
+
+
+def _registering(model: Model) -> Iterator[Function]:
+    """The functions whose callers say which datasets a sharded loader may get: decorators, mostly.
+
+    A file that registers its dataset in such a way need not say a sampler word.
+    """
+    for loader in _sharded(model):
+        for value in model.passed_to(loader, "dataset"):
+            scope = value.awaits if isinstance(value, Unknown) else None
+            for each in scope.outward() if scope is not None and scope.outer is not None else ():
+                if isinstance(each, Function):
+                    yield each
 
 
 def _giving(model: Model, programs: set[str]) -> Iterator[Function]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, depends_on
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
-from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, library_of
+from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, WORLD_SIZE, library_of
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.domain.programs import program_files
-from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
+from sampler_lint.domain.programs import is_test, program_files
+from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart, is_rank
+from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -30,6 +32,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Node,
+    Other,
     Scope,
     Stmt,
     last_name,
@@ -109,17 +112,57 @@ def _gives_ordered(function: Function, draws: Callable[[Call], bool]) -> bool:
     return any(_is_ordered(value, ordered, draws) for value in (*given, *function.yields))
 
 
-def shared_draws(model: Model, cls: Class) -> Iterator[GlobalDraw]:
-    """The draws from a generator of the process that order what a class gives out by rank."""
-    for scope in scopes_inside(cls):
-        for call in ORDERS.calls_in(scope.calls):
-            library = library_drawn_from(model, call)
-            given = call.keyword("generator") or call.keyword("random")
-            if library is None or given is not None:
-                continue
-            if is_shared(model, call):
-                what = f"`{last_name(call.func)}`"
-                yield GlobalDraw(model.module_of(scope), call, library, what, shared_by=cls)
+def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
+    """The draws from a generator of the process that order what each rank takes its share of."""
+    known: dict[str, list[GlobalDraw]] = model.memo.setdefault(shared_draws, {})
+    if program not in known:
+        known[program] = [
+            draw
+            for module in model.project.modules_in(program)
+            if not is_test(module)
+            for scope in module.facts.scopes
+            if isinstance(scope, Function) and not agrees(scope) and not _seeds_itself(scope)
+            for draw in _shared_draws(model, module, scope)
+        ]
+    return known[program]
+
+
+def _shared_draws(model: Model, module: Module, scope: Function) -> Iterator[GlobalDraw]:
+    for call in ORDERS.calls_in(scope.calls):
+        given = call.keyword("generator") or call.keyword("random")
+        library = library_drawn_from(model, call) if given is None else None
+        share = _taken(model, scope, call, partial(operator.is_, call)) if library else None
+        if library is None or share is None or is_guarded(call):
+            continue
+        if _is_partition(model, share[0]) and not _seeds_itself(share[1]):
+            who = scope.name if scope.cls is None else scope.cls.name
+            what = f"the order of `{who}`"
+            yield GlobalDraw(module, call, library, what, shared_by=share[1])
+
+
+def _seeds_itself(scope: Scope) -> bool:
+    """Whether the function, or the class that it is a method of, seeds a generator itself."""
+    cls = scope.cls if isinstance(scope, Function) else None
+    scopes = [scope] if cls is None else scopes_inside(cls)
+    calls = chain.from_iterable(each.calls for each in scopes)
+    return any(SEEDS_ALL.names(call.func) or SEEDS_ONE.is_call(call) for call in calls)
+
+
+def _is_world_size(expr: Expr) -> bool:
+    return WORLD_SIZE.names(expr.func if isinstance(expr, Call) else expr)
+
+
+def _is_partition(model: Model, share: Index | Call) -> bool:
+    """Whether a share begins at the rank and has an end or a step: ``[:rank]`` is no share.
+
+    Or it is one of the parts for that many ranks: ``array_split(files, world_size)[rank]``.
+    """
+    if isinstance(share, Call):
+        return True
+    if not isinstance(share.key, Other):
+        return depends_on(model.flow, share.value, _is_world_size, LOCAL | Hop.PART) is not None
+    parts = share.key.parts
+    return len(parts) > 1 and depends_on(model.flow, parts[0], is_rank, LOCAL) is not None
 
 
 def _share_of(
@@ -186,7 +229,7 @@ def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
         return last_name(maker) == found.generator
     if any(node is found.call for node in walk(call)):
         return True
-    if not SEEDS_ALL.is_call(found.call):
+    if not SEEDS_ALL.is_made(found.call, model.flow.values):
         return False  # a generator that has no name draws where it is made
     return given is None and any(
         isinstance(value, Ext) and library_of(value.dotted) == library_drawn_from(model, found.call)
@@ -224,12 +267,38 @@ class GlobalDraw(NamedTuple):
     """What is drawn, for messages."""
     of: Class | None = None
     """The dataset whose items it orders; none where it divides one."""
-    shared_by: Class | None = None
-    """The sampler that takes the rank's share of what it orders itself."""
+    shared_by: Scope | None = None
+    """The function that takes the rank's share of it."""
+
+    def is_by_workers(self, model: Model) -> bool:
+        """Whether a loader's workers may draw it, whose generators torch seeds by its own."""
+        scope = self.call.scope
+        cls = scope.cls if isinstance(scope, Function) else None
+        if self.shared_by is None or scope.name == "__init__":
+            return False
+        return cls is None or not model.is_meant_as_sampler(cls)
 
 
 def rank_seedings(model: Model) -> list[RankSeeding]:
     """Every seeding of a global generator that differs between ranks, and is the only one."""
+    found, same = _seedings(model)
+    return [item for item in found if not _also_alike(model, item, same)]
+
+
+def _seedings(model: Model) -> _Seedings:
+    """The seedings that differ between ranks; where the others are, and of whose generators."""
+    known: _Seedings | None = model.memo.get(_seedings)
+    if known is None:
+        known = model.memo[_seedings] = _seek_seedings(model)
+    return known
+
+
+class _Seedings(NamedTuple):
+    apart: list[RankSeeding]
+    alike: list[tuple[Module, str | None]]
+
+
+def _seek_seedings(model: Model) -> _Seedings:
     same: list[tuple[Module, str | None]] = []
     found: list[RankSeeding] = []
     files = program_files(model)
@@ -251,7 +320,7 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
                 same.append((module, library))
             else:
                 found.append(RankSeeding(program, module, call, term, library))
-    return [item for item in found if not _also_alike(model, item, same)]
+    return _Seedings(found, same)
 
 
 def _also_alike(model: Model, item: RankSeeding, same: list[tuple[Module, str | None]]) -> bool:
@@ -274,8 +343,22 @@ def drawn_by(
             seeding.library in {draw.library, None}
             and all(files.share_importer(draw.module, each) for each in (seeding.module, origin))
             and (begun is None or not begun.isdisjoint(files.leading_to(draw.module.path)))
+            and (draw.shared_by is None or _is_drawn_apart(model, seeding.program, draw))
         ):
             yield draw
+
+
+def _is_drawn_apart(model: Model, program: str, draw: GlobalDraw) -> bool:
+    """Whether nothing seeds the generator alike near a draw, be it of a worker or not."""
+    apart, same = _seedings(model)
+    scope = draw.call.scope
+    callers = model.flow.callers(scope) if isinstance(scope, Function) else ()
+    near = {draw.module, *(model.module_of(call.scope) for call in callers)}
+    if any(module in near and library in {draw.library, None} for module, library in same):
+        return False
+    return not draw.is_by_workers(model) or any(
+        item.program == program and item.library in {"torch", None} for item in apart
+    )
 
 
 def draws(model: Model, program: str) -> list[GlobalDraw]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import SEEDS_ALL
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.divided import dividing_samplers, is_drawn_once, ordered_before
 from sampler_lint.domain.injection import injections
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import agrees
 from sampler_lint.domain.ranks import is_guarded
@@ -36,10 +35,11 @@ def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
         if any(draw.of is not None for draw in drawn):
             given = _classes(model, _given_to_framework(model, program))
             found += [(draw, False) for draw in drawn if draw.of in given]
+        shared = [draw for draw in shared_draws(model, program) if not draw.is_by_workers(model)]
+        found += [(draw, True) for draw in shared]
         if is_drawn_once(model, program):
-            found = []
-        # Each process draws these itself, in each pass.
-        found += [(draw, True) for draw in _drawn_by_samplers(model, program)]
+            # Samplers are drawn from in each pass, by each process.
+            found = [(draw, True) for draw in shared if draw.call.scope.name != "__init__"]
         if not found:
             continue
         seeding = seeding_files(model, program)
@@ -70,19 +70,6 @@ def _sharded(
                 yield draw
         elif any(files.share_importer(draw.module, module) for module in modules):
             yield draw
-
-
-def _drawn_by_samplers(model: Model, program: str) -> Iterator[GlobalDraw]:
-    """The draws of the samplers of a program's loaders that take the rank's share of them."""
-    for cls, loader in model.used_as_sampler.items():
-        assert loader.site is not None
-        if model.project.program_of(model.module_of(loader.site.scope)) != program:
-            continue
-        for draw in shared_draws(model, cls):
-            if draw.call.scope.name != "__init__" and not any(
-                SEEDS_ALL.is_call(call) for scope in scopes_inside(cls) for call in scope.calls
-            ):
-                yield draw
 
 
 def _given_to_framework(model: Model, program: str) -> Iterator[Expr | None]:

@@ -16,7 +16,9 @@ from sampler_lint.domain.fixed_orders import (
     order_of_passes,
     order_without_end,
     seeded_in_each_pass,
+    shuffled_by_processes,
 )
+from sampler_lint.domain.kept_batches import kept_passes
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import is_test
@@ -35,13 +37,14 @@ class OrderDrawnOnce(Rule):
         - of a sampler or batch sampler whose `__iter__`, and everything it calls, draws no random
           number and reads no epoch,
         - of a map-style dataset that numbers its items by it, where the loader neither shuffles
-          nor has a sampler,
+          nor has a sampler, at least in a single process,
 
         the same of an order that the module of such a class draws when it is imported, of one
         that an `__iter__` draws before it goes over it in a loop without end, and of a list of
         numbers that a loader gets as its sampler, and a seed that a sampler without an
         epoch sets in each iteration, where a simulation on a small dataset shows that all
-        iterations are the same.
+        iterations are the same. Also reports `itertools.cycle` over a loader that shuffles, where
+        a training loop goes on with it: it keeps the batches of the first pass.
 
         Reported only where such a loader trains in a loop; `likely` where the loop is not known
         and the loader is named after training. Not reported where anything draws the order again,
@@ -104,6 +107,10 @@ class OrderDrawnOnce(Rule):
                 continue
             yield from _drawn_by_module(model, cls, built, "pass `shuffle=True` to the loader")
         yield from _begun_in_workers(model)
+        for call, loader in kept_passes(model):
+            said = "`cycle` keeps the batches of the first pass and gives them again for ever"
+            advice = "write a generator that goes over the loader anew (`while True: yield from …`)"
+            yield _told(model, call, loader, said, advice, is_certain=True)
         for loader in model.loaders:
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
                 continue
@@ -137,7 +144,7 @@ def _samplers(model: Model, loader: Obj) -> Iterator[Value]:
 
 
 def _datasets(model: Model, loader: Obj) -> Iterator[Value]:
-    if reads_in_turn(model, loader):
+    if reads_in_turn(model, loader) or shuffled_by_processes(model, loader) is not None:
         yield from model.passed_to(loader, "dataset")
 
 
@@ -191,12 +198,14 @@ def _suspect(
 def _told(
     model: Model, call: Call, loader: Obj, said: str, advice: str, *, is_certain: bool
 ) -> Suspect:
+    is_sampled = shuffled_by_processes(model, loader) is not None
+    alone = " (in a single process, where the loader has no sampler)" if is_sampled else ""
     return Suspect(
         model.module_of(call.scope),
         call,
         said,
         why=(Related(model.place_of(loader), "a loader reads in this order"),),
         grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
-        effect="training reads the samples in one order in every epoch",
+        effect=f"training reads the samples in one order in every epoch{alone}",
         advice=advice,
     )

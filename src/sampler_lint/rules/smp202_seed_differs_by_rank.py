@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 
@@ -29,6 +29,7 @@ from sampler_lint.domain.shards import (
     draws,
     own_shuffles,
     rank_seedings,
+    shared_draws,
     slices_own_shuffle,
 )
 from sampler_lint.domain.unseeded import unseeded_draws
@@ -54,6 +55,7 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.project import Module
 
 _SHARES_OVERLAP = "some samples are read by several ranks and others by none"
+_OTHER_ORDERS = f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}"
 
 
 class SeedDiffersByRank(Rule):
@@ -68,7 +70,7 @@ class SeedDiffersByRank(Rule):
           (`g.manual_seed(self.seed + self.rank)`),
         - the seed of a global generator (`torch.manual_seed(args.seed + rank)`) from which
           `random_split` or the constructor of a dataset then draws, or a permutation that chooses
-          the samples which a sampler divides,
+          the samples which a sampler divides, or of which a rank takes its slice,
         - the seed of a generator for such a draw alone, also as `random_state=`.
 
         The clock, the process's id and a generator made without a seed count like the rank.
@@ -350,11 +352,19 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
     told: set[tuple[str, object]] = set()
     programs = program_files(model).programs
     # Where nothing draws from such a generator, how it is seeded does not matter.
-    is_drawn = any(draws(model, each) or ordered_before(model, each) for each in programs)
+    is_drawn = any(
+        ask(model, each) for each in programs for ask in (draws, ordered_before, shared_draws)
+    )
     for seeding in rank_seedings(model) if is_drawn else ():
-        if not _is_distributed(model, seeding) or _is_drawn_for_all(model, seeding):
+        if _is_drawn_for_all(model, seeding):
             continue
-        found = (*draws(model, seeding.program), *ordered_before(model, seeding.program))
+        found = shared_draws(model, seeding.program)
+        if _is_distributed(model, seeding):
+            found = [
+                *draws(model, seeding.program),
+                *ordered_before(model, seeding.program),
+                *found,
+            ]
         drawn = [*drawn_by(model, seeding, found)]
         if not drawn:
             continue
@@ -390,20 +400,24 @@ def _is_local(seeding: RankSeeding) -> bool:
     return seeding.term.scope is scope and not takes
 
 
+def _fix_draws(model: Model, draws: list[GlobalDraw]) -> Callable[[Editor], Fix | None] | None:
+    """A generator that is made in each pass would draw one order in all epochs."""
+    return partial(draw_alike, model, draws) if all(d.shared_by is None for d in draws) else None
+
+
 def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> Suspect:
     what = draws[0].what
     message = (
         f"`{unparse(seeding.call.func)}` seeds every rank differently, and {what} depends on it"
     )
     why = tuple(Related(model.place(draw.call.scope, draw.call), "drawn here") for draw in draws)
-    fix = partial(draw_alike, model, draws)
     return Suspect(
         seeding.module,
         seeding.call,
         message,
         why=why,
-        fix=fix,
-        effect=f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}",
+        fix=_fix_draws(model, draws),
+        effect=_OTHER_ORDERS,
         advice="use the same seed on all ranks until the data is built, or pass a separate "
         "generator",
     )
@@ -421,14 +435,14 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         ),
         Related(model.place(seeding.call.scope, seeding.call), "the generator is seeded here"),
     )
-    fix = partial(draw_alike, model, [draw])
+    splits = "what one rank trains on, another may validate on"
     return Suspect(
         draw.module,
         draw.call,
         message,
         why=why,
-        fix=fix,
-        effect="what one rank trains on, another may validate on",
+        fix=_fix_draws(model, [draw]),
+        effect=splits if draw.shared_by is None else _OTHER_ORDERS,
         advice="use a generator with the same seed on all ranks",
     )
 
@@ -464,9 +478,8 @@ def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:
         draw.module,
         draw.call,
         message,
-        # A generator that is made in each pass would draw one order in all epochs.
-        fix=partial(draw_alike, model, [draw]) if draw.shared_by is None else None,
+        fix=_fix_draws(model, [draw]),
         grade=grade,
-        effect=f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}",
+        effect=_OTHER_ORDERS,
         advice="use a generator with the same seed on all ranks",
     )

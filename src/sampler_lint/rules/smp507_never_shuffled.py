@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.values import Lit, Obj
+from sampler_lint.analysis.values import FuncRef, Obj
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -16,19 +15,18 @@ from sampler_lint.domain.epochs import (
     passes_near,
     trained_with,
 )
-from sampler_lint.domain.fixed_orders import looks_up
+from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.domain.paths import ways
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.ranks import built_classes, is_about_processes
-from sampler_lint.domain.samplers import reads_in_turn, shuffles
+from sampler_lint.domain.ranks import built_classes
+from sampler_lint.domain.samplers import reads_in_turn
 from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Call, Const, Expr, For, Function, dotted
+from sampler_lint.syntax.navigation import same, unparse, walk
+from sampler_lint.syntax.nodes import Call, Expr, For, Function, dotted
 
 
 class NeverShuffled(Rule):
@@ -80,9 +78,9 @@ class NeverShuffled(Rule):
             )
             if loader.site is None or data is None or sampler is None:
                 continue
-            if not _is_off(model, loader, shuffle) or orders_itself(model, data):
+            if orders_itself(model, data):
                 continue
-            built = _shuffling_elsewhere(model, loader.site, sampler)
+            built = shuffled_by_processes(model, loader)
             trained = trained_with(model, loader) if built else []
             is_named = not trained and is_named_after_training(loader)
             if built is None or not (any(trained) or is_named):
@@ -136,6 +134,7 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and _is_trained_with_alone(model, loader)
             and looks_up(model, data)
             and not _is_chosen(model, loader.site, data)
+            and not _is_told_how(model, loader.site, data)
         ):
             yield Suspect(
                 model.module_of(loader.site.scope),
@@ -183,27 +182,21 @@ def _is_chosen(model: Model, site: Call, data: Expr) -> bool:
     )
 
 
-def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:
-    """Whether the loader certainly shuffles nothing by itself."""
-    if shuffle is not None:
-        return isinstance(shuffle, Const) and not shuffle.value
-    return not any(model.flow.may_be_passed(loader, name) for name in ("shuffle", "batch_sampler"))
+def _is_told_how(model: Model, site: Call, data: Expr) -> bool:
+    """Whether the same function hands the dataset on with a function of the tree.
 
-
-def _shuffling_elsewhere(model: Model, site: Call, sampler: Expr) -> Obj | None:
-    """The shuffling sampler that the loader gets where only processes make the difference."""
-    values = model.flow.values(sampler)
-    if not any(isinstance(value, Lit) and value.value is None for value in values):
-        return None
-    found = ways(model, site, [sampler]) or []
-    bare = [way for way in found if way.values[0].none]
-    for one, other in itertools.product(found, bare):
-        apart, origin = one.apart(other), one.values[0].origin
-        if apart and all(is_about_processes(model, test) for test in apart):
-            for value in model.flow.values(origin) if origin is not None else ():
-                if isinstance(value, Obj) and shuffles(model, value):
-                    return value
-    return None
+    By that it may make its samples, and draw what goes into one: then no order is another.
+    """
+    return any(
+        any(same(node, data) for arg in call.args for node in walk(arg.value))
+        and any(
+            isinstance(value, FuncRef) and value.bound is None
+            for arg in call.args
+            for value in model.flow.values(arg.value)
+        )
+        for call in site.scope.calls
+        if call is not site
+    )
 
 
 def _shuffle(site: Call, shuffle: Expr | None, editor: Editor) -> Fix | None:

@@ -39,7 +39,12 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     skips_its_end,
 )
 from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
-from sampler_lint.rules.smp102_epoch_never_set.setters import leads_to, may_be_set, tries_to_set
+from sampler_lint.rules.smp102_epoch_never_set.setters import (
+    leads_to,
+    may_be_set,
+    setter_left_out,
+    tries_to_set,
+)
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
     For,
@@ -237,6 +242,9 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     else:
         when = "once it is built" if is_new else "at the start of each epoch"
         advice = f"call `set_epoch` on {where} {when}"
+    left_out = setter_left_out(model, found)
+    if left_out is not None:
+        advice = "pass what that call asks for"
     stays = reached.is_data and _may_persist(model, found.inner.loader)
     if stays:
         advice = "share the epoch with the workers (`multiprocessing.Value`) and " + advice
@@ -244,6 +252,9 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     if reached.path:
         what = "loader" if model.role(found.inner.loader) == "loader" else "batch sampler"
         why.append(Related(model.place_of(found.inner.loader), f"handed to this {what}"))
+    if left_out is not None:
+        where_out = model.place(left_out.scope, left_out)
+        why.append(Related(where_out, "no caller lets this call run for the sampler"))
     if found.calls:
         why.append(Related(model.place(found.inner.scope, found.inner.stmt), "iterated here"))
 
@@ -252,7 +263,7 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
             return None  # the workers go on with the copies that they have
         if receiver is None or (counter.new and skips_its_end(loop)):
             return None
-        if tries_to_set(loop, receiver.code):
+        if left_out is not None or tries_to_set(loop, receiver.code):
             return None
         line = f"{receiver.code}.set_epoch({counter.code})"
         guard = receiver.guard

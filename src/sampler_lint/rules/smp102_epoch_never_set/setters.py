@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
+from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
     Carrier,
     EpochSet,
@@ -24,6 +25,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
+    Call,
     Class,
     Expr,
     Function,
@@ -91,6 +93,20 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+
+
+def setter_left_out(model: Model, found: EpochLoop) -> Call | None:
+    """A call in the loop that would set an epoch, in a branch that the loop's caller leaves out."""
+    for place in called_epoch_sets(model):
+        call = place.node
+        if (
+            isinstance(call, Call)
+            and call.stmt is not None
+            and found.loop.encloses(call.stmt)
+            and is_left_out(model, call, [found.inner.loader])
+        ):
+            return call
+    return None
 
 
 def _misses(model: Model, receiver: Expr, reached: Carrier) -> bool:

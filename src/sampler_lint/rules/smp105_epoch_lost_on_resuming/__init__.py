@@ -7,7 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.origins import Hop, ends, only
 from sampler_lint.domain.concepts import RANGES
-from sampler_lint.domain.counters import Beginning
+from sampler_lint.domain.counters import Beginning, is_kept_as_zero
 from sampler_lint.domain.epoch_calls import calls_for, carriers
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.domain.model import Model
@@ -24,7 +24,7 @@ from sampler_lint.rules.smp105_epoch_lost_on_resuming.restarted import (
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.used_up import used_up
 from sampler_lint.syntax.navigation import same, unparse, walk
-from sampler_lint.syntax.nodes import Call, Const, Expr, For, If, Loop, Name
+from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, For, If, Loop, Name
 
 
 class EpochLostOnResuming(Rule):
@@ -177,7 +177,12 @@ def _begins_elsewhere(model: Model, loop: Loop) -> bool:
 def _is_zero(model: Model, given: list[Expr]) -> bool:
     """Whether a range with these arguments certainly begins at 0."""
     starts = ends(model.flow, given[0], Hop.ASSIGNED) if len(given) > 1 else ()
-    return all(isinstance(start, Const) and start.value == 0 for start in starts)
+    return all(
+        is_kept_as_zero(model, start)
+        if isinstance(start, Attr)
+        else isinstance(start, Const) and start.value == 0
+        for start in starts
+    )
 
 
 def _is_given(model: Model, found: EpochLoop, call: Call, epoch: Expr) -> bool:

@@ -7,6 +7,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
@@ -23,7 +24,7 @@ from sampler_lint.rules.smp304_length_not_true.places import (
     place,
     return_count,
 )
-from sampler_lint.syntax.navigation import same, statements
+from sampler_lint.syntax.navigation import same, self_class, statements
 from sampler_lint.syntax.nodes import Call, Class, Const, Function, last_name
 from sampler_lint.workspace.project import Module
 
@@ -64,6 +65,8 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         trial = next(filter(_is_wrong, trials.dropping), None)
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
+    if (trial in guessed or trial.from_data) and _asks_what_length_is_made_of(model, cls):
+        return None  # the guess is of two numbers that are not any two
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
     who = f"on rank {turn.rank}, " if trial.world.ranks > 1 and differ(trial) else ""
     story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
@@ -80,6 +83,29 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         grade=grade,
         effect=f"with {story}{some}; {_STEPS}",
         advice="make `__len__` count what `__iter__` yields",
+    )
+
+
+def _asks_what_length_is_made_of(model: Model, cls: Class) -> bool:
+    """Whether it reads, of data that it holds, an attribute that the data's own length is made of.
+
+    A sampler over ``len(data) // data.groups`` is right for data of ``groups * n`` samples.
+    """
+    for base in model.flow.mro(cls):
+        for scope in scopes_inside(base) if isinstance(base, Class) else ():
+            for read in scope.reads:
+                if self_class(read.value) is None and any(
+                    isinstance(value, Obj) and _is_length_made_of(model, value, read.name)
+                    for value in model.flow.values(read.value)
+                ):
+                    return True
+    return False
+
+
+def _is_length_made_of(model: Model, data: Obj, name: str) -> bool:
+    length = model.flow.method(data.cls, "__len__")
+    return isinstance(length, Function) and any(
+        read.name == name and self_class(read.value) is not None for read in length.reads
     )
 
 

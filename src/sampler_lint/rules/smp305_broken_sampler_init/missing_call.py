@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.values import Unknown
 from sampler_lint.domain.concepts import PROTOCOL
 from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import of_class
@@ -13,7 +14,7 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, Class, Function, Scope, last_name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Function, Scope, last_name
 from sampler_lint.workspace.project import Module
 
 
@@ -26,7 +27,7 @@ def not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         return
     there = _set_without_base_init(model, cls)
     for method in PROTOCOL:
-        owner = model.flow.method(cls, method)
+        owner = _run_at_last(model, cls, method)
         if isinstance(owner, str):
             entry = catalog.known(owner)
             assert entry is not None
@@ -46,6 +47,27 @@ def not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if missing:
             yield _missing_call(model, module, cls, init, base, method, missing)
             return
+
+
+def _run_at_last(model: Model, cls: Class, method: str) -> Function | str | Unknown | None:
+    """Who defines the method, or the base's own that it calls by ``super()`` in its place."""
+    own = cls.method(method)
+    if own is None or not any(_calls_base(call, method) for call in own.calls):
+        return model.flow.method(cls, method)
+    for base in model.flow.mro(cls)[1:]:
+        if isinstance(base, Unknown):
+            return base
+        found = model.flow.method(base, method)
+        if found is not None:
+            return found
+    return None
+
+
+def _calls_base(call: Call, method: str) -> bool:
+    func = call.func
+    if not isinstance(func, Attr) or func.name != method:
+        return False
+    return isinstance(func.value, Call) and last_name(func.value.func) == "super"
 
 
 def is_given_away(model: Model, init: Function) -> bool:

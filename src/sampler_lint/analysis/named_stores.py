@@ -1,0 +1,75 @@
+"""Attributes that a class sets by name: ``setattr(self, f"{phase}_sampler", sampler)``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.nodes import Attr, Bin, Call, Class, Const, Expr, Other, last_name
+
+
+class NamedStore(NamedTuple):
+    """A place that sets an attribute of ``self`` by name."""
+
+    name: Expr
+    value: Expr
+
+    @property
+    def is_any(self) -> bool:
+        """Whether nothing of the name is written out."""
+        return not any(isinstance(node, Const) for node in walk(self.name))
+
+
+def named_stores(cls: Class) -> list[NamedStore]:
+    """The calls of ``setattr`` by which the code of a class sets its own attributes."""
+    return [
+        NamedStore(*call.positional[1:])
+        for scope in (cls, *cls.module.inside(cls))
+        for call in scope.calls
+        if (last_name(call.func) or "").strip("_") == "setattr"
+        and len(call.positional) == _ARGUMENTS
+        and self_class(call.positional[0]) is cls
+    ]
+
+
+_ARGUMENTS = 3
+
+
+def fills_dict(cls: Class) -> bool:
+    """Whether the code of a class fills its own attributes by ``self.__dict__.update(…)``."""
+    return any(
+        isinstance(call.func, Attr)
+        and call.func.name == "update"
+        and _is_dict_of_self(call.func.value, cls)
+        for scope in (cls, *cls.module.inside(cls))
+        for call in scope.calls
+    )
+
+
+def _is_dict_of_self(expr: Expr, cls: Class) -> bool:
+    if isinstance(expr, Attr):
+        return expr.name == "__dict__" and self_class(expr.value) is cls
+    return (
+        isinstance(expr, Call)
+        and last_name(expr.func) == "vars"
+        and [self_class(given) for given in expr.positional] == [cls]
+    )
+
+
+def may_spell(computed: Expr, name: str) -> bool:
+    """Whether a computed string may be a name, by its parts that are written out."""
+    if isinstance(computed, Const):
+        return bool(computed.value == name)
+    if not isinstance(computed, (Bin, Other, Call)):
+        return True
+    written = [
+        re.escape(part)
+        for node in walk(computed)
+        if isinstance(node, Const) and isinstance(node.value, str)
+        for part in _PLACEHOLDER.split(node.value)
+    ]
+    return re.fullmatch(".*".join(["", *written, ""]), name) is not None
+
+
+_PLACEHOLDER = re.compile(r"%[a-z]|\{[^}]*\}")

@@ -69,7 +69,7 @@ def are_safe(model: Model, fixes: Sequence[Sequence[Edit]]) -> bool:
     """Whether several fixes are safe, each for itself, as far as that shows if all are made."""
     try:
         return _why_unsafe(model, fixes) is None
-    except Exception:  # noqa: BLE001 - whose fault it is shows when each is asked for itself
+    except Exception:  # whose fault it is shows when each is asked for itself
         return False
 
 

@@ -437,6 +437,7 @@ class Tree:
             candidates,
             suspect.effect,
             suspect.advice,
+            suspect.raises,
         )
         yield _Told(suspect.module.path, finding, draft)
 

@@ -35,8 +35,8 @@ from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     counter_of,
+    goes_on_before,
     receiver_for,
-    skips_its_end,
 )
 from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
 from sampler_lint.rules.smp102_epoch_never_set.setters import leads_to, may_be_set, tries_to_set
@@ -250,7 +250,7 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     def fix(editor: Editor) -> Fix | None:
         if stays:
             return None  # the workers go on with the copies that they have
-        if receiver is None or (counter.new and skips_its_end(loop)):
+        if receiver is None or (counter.new and goes_on_before(loop, len(loop.body))):
             return None
         if tries_to_set(loop, receiver.code):
             return None

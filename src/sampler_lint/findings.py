@@ -150,9 +150,8 @@ class Finding:
     """What happens at run time; empty where the message says it."""
     advice: str = ""
     """What to do, as an imperative sentence without full stop."""
-    raises: bool = False
-    """Whether the program ends there with an error, so that what comes after it never runs; told
-    where there is a fix."""
+    hides: bool = False
+    """Whether others may not be found while it stands, see :class:`.rules.Suspect`."""
 
     @property
     def whole(self) -> str:

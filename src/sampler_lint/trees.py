@@ -437,7 +437,7 @@ class Tree:
             candidates,
             suspect.effect,
             suspect.advice,
-            suspect.raises,
+            suspect.hides,
         )
         yield _Told(suspect.module.path, finding, draft)
 

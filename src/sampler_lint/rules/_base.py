@@ -45,9 +45,9 @@ class Suspect:
     """What happens at run time, where the message does not say it."""
     advice: str = ""
     """What to do; shown where there is no fix."""
-    raises: bool = False
-    """Whether it is an error that ends the program there, so that its fix uncovers what comes
-    after it; told where there is a fix."""
+    hides: bool = False
+    """Whether its fix may uncover what others are silent about while it stands: the program ends
+    there with an error, or another rule takes it for the cause. Told where there is a fix."""
 
 
 class Described(abc.ABC):

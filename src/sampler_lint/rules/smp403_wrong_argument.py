@@ -137,7 +137,7 @@ def _keywords(module: Module, made: Construction) -> Iterator[Suspect]:
                 f"`{made.built}` is given `{name}` twice, by position and by keyword",
                 end=arg.value,
                 effect=_TYPE_ERROR,
-                raises=True,
+                hides=True,
                 advice="drop one of the two",
             )
         elif name not in signature.names and not signature.open_keywords:
@@ -166,7 +166,7 @@ def _unknown_keyword(module: Module, made: Construction, arg: Arg, name: str) ->
         end=arg.value,
         fix=fix,
         effect=_TYPE_ERROR,
-        raises=True,
+        hides=True,
         advice=advice,
     )
 
@@ -213,7 +213,7 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
             message += f"; did you mean `{near}`?" if near else ""
             why = (Related(model.place(made.call.scope, made.call), "passed here"),)
             fix = _rename(node, name, near, sure) if near else None
-            yield Suspect(module, node, message, why=why, fix=fix, effect=_TYPE_ERROR, raises=True)
+            yield Suspect(module, node, message, why=why, fix=fix, effect=_TYPE_ERROR, hides=True)
 
 
 def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:
@@ -266,7 +266,7 @@ def _too_many(module: Module, made: Construction) -> Suspect:
         f"`{made.built}` takes {takes}, but {len(made.positional)} are given",
         end=made.positional[-1],
         effect=_TYPE_ERROR,
-        raises=True,
+        hides=True,
         advice="remove the extra arguments",
     )
 
@@ -286,7 +286,7 @@ def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
     how = "called" if isinstance(made.signature.owner, Function) else "built"
     message = f"`{made.built}` is {how} without {names}"
     return Suspect(
-        module, made.call, message, effect=_TYPE_ERROR, raises=True, advice=f"pass {names}"
+        module, made.call, message, effect=_TYPE_ERROR, hides=True, advice=f"pass {names}"
     )
 
 

@@ -105,5 +105,5 @@ def _shadow(
         fix=fix,
         effect="NotImplementedError when the sampler is used",
         advice=f"name `{hidden}` first",
-        raises=True,
+        hides=True,
     )

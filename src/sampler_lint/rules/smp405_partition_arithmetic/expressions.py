@@ -162,7 +162,7 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
             fix=_write(left, f"len({text})"),
             effect=result,
             advice=f"compare `len({text})` with `{size}`",
-            raises=node.ops[0] != "Eq",
+            hides=node.ops[0] != "Eq",
         )
 
 

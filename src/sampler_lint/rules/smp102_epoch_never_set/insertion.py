@@ -89,8 +89,11 @@ def _counted_in(loop: Loop) -> str | None:
         bindings = loop.scope.bindings.get(stmt.target.id, [])
         others = [each for each in bindings if each.stmt is not stmt]
         first = others[0].stmt if len(others) == 1 and others[0].how == "assign" else None
-        if first is None or first.block is not loop.block or first.order > loop.order:
+        around = (loop, *loop.ancestors())
+        if first is None or first.order > loop.order:
             continue
+        if not any(one.block is first.block for one in around):
+            continue  # it may not be set
         if stmt.op != "Add" or not _is_int(stmt.value, 1) or not _is_int(others[0].value):
             continue
         if not goes_on_before(loop, place):
@@ -103,7 +106,7 @@ def _is_int(expr: Expr | None, value: int | None = None) -> bool:
     return type(known) is int and value in (None, known)
 
 
-class _Receiver(NamedTuple):
+class Receiver(NamedTuple):
     """How the loop's body can name the sampler."""
 
     code: str
@@ -111,7 +114,7 @@ class _Receiver(NamedTuple):
     certain: bool
 
 
-def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver | None:
+def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver | None:
     """How the body of the loop can name the sampler."""
     loop = found.loop
     module = model.module_of(loop.scope)
@@ -158,7 +161,7 @@ def _guarded(
     values: frozenset[Value],
     *,
     attribute: bool = False,
-) -> _Receiver:
+) -> Receiver:
     """The receiver with the guard it needs: none, against None, or against other samplers."""
     others = [
         v
@@ -167,16 +170,16 @@ def _guarded(
     ]
     certain = not any(isinstance(v, Unknown) for v in values)
     if not others:
-        return _Receiver(code, None, certain)
+        return Receiver(code, None, certain)
     only_none = all(isinstance(v, Lit) and v.value is None for v in others)
     if only_none and not attribute:
-        return _Receiver(code, f"if {code} is not None:", certain)
+        return Receiver(code, f"if {code} is not None:", certain)
     # torch puts another sampler where none is given.
     known = imported_as(module, "DistributedSampler")
     if known is not None and known in module.facts.bindings and not reached.is_data:
-        return _Receiver(code, f"if isinstance({code}, {known}):", certain)
+        return Receiver(code, f"if isinstance({code}, {known}):", certain)
     quote = module.source.quote
-    return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
+    return Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
 
 
 def _names_of(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
-from sampler_lint.findings import Applicability, Edit, FileError, Finding, Fix
+from sampler_lint.findings import Applicability, Edit, FileError, Finding, Fix, Grade
 from sampler_lint.fixing import (
     apply_edits,
     choose,
@@ -424,7 +424,7 @@ class Rounds(Generic[CheckedT]):
         """The chosen findings that are there again after their fix."""
         edits = _by_path(state.chosen)
         chosen = {id(finding) for finding in state.chosen}
-        places: defaultdict[tuple[str, str, str], list[_Place]] = defaultdict(list)
+        places: defaultdict[tuple[str, str, str, Grade], list[_Place]] = defaultdict(list)
         for finding in state.checked.findings:
             if finding.path in edits or id(finding) in chosen:
                 offset = _offset(finding, self._source(finding.path, state.contents))
@@ -549,9 +549,9 @@ def _safe(fix: Fix | None) -> Fix | None:
     return fix and replace(fix, applicability=Applicability.SAFE)
 
 
-def _kind(finding: Finding) -> tuple[str, str, str]:
+def _kind(finding: Finding) -> tuple[str, str, str, Grade]:
     """What stays of a finding when its file is edited elsewhere."""
-    return finding.path, finding.code, finding.message
+    return finding.path, finding.code, finding.message, finding.grade
 
 
 def _offset(finding: Finding, source: SourceFile) -> int:

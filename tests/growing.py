@@ -173,6 +173,25 @@ def loaders_stored_in_one_dictionary(n: int) -> Iterator[str]:
 
 
 @shape
+def loops_of_one_function(n: int) -> Iterator[str]:
+    yield "def main(data):"
+    for i in range(n):
+        yield f"    loader_{i} = DataLoader(data, sampler=DistributedSampler(data))"
+        yield _loop(f"loader_{i}", depth=1)
+
+
+@shape
+def loops_of_one_class(n: int) -> Iterator[str]:
+    yield "class Trainer:"
+    for i in range(n):
+        yield f"    def train_{i}(self, data, epochs):"
+        yield "        loader = DataLoader(data, sampler=DistributedSampler(data))"
+        yield "        for _ in range(epochs):"
+        yield "            for batch in loader:"
+        yield "                loss(batch).backward()"
+
+
+@shape
 def files(n: int) -> Tree:
     text = _HEAD + "loader = DataLoader(data, sampler=DistributedSampler(data))\n" + _loop("loader")
     return {f"train_{i}.py": text + "\n" for i in range(n)}

@@ -140,7 +140,7 @@ findings = st.builds(
     st.sampled_from(Grade),
     st.sampled_from(Severity),
     st.lists(fixes, max_size=2).map(tuple),
-    *(texts, texts),
+    *(texts, texts, st.booleans()),
 )
 
 
@@ -149,7 +149,7 @@ def test_a_finding_survives_being_written_down(finding: Finding) -> None:
     text = json.dumps(finding_as_json(finding))
     assert text.isascii()
     assert finding_from(json.loads(text)) == finding
-    assert len(fields(Finding)) == 13, "is the new field written down, and made up above?"
+    assert len(fields(Finding)) == 14, "is the new field written down, and made up above?"
 
 
 json_values = st.recursive(

@@ -26,10 +26,12 @@ import pytest
 
 import awkward
 from cases import read_tree, working_in, write_tree
-from sampler_lint import engine
+from sampler_lint import engine, limits
+from sampler_lint.edits import safety
 from sampler_lint.edits.safety.names import Assigned
 from sampler_lint.engine import Options
 from sampler_lint.rules import all_rules
+from snippet_files import SNIPPETS, read
 
 RANKS = 2
 #: Without the rules that fix nothing.
@@ -360,3 +362,38 @@ def test_what_is_reached(code: str, reached: bool) -> None:
     function = tree.body[0]
     assert isinstance(function, ast.FunctionDef)
     assert (Assigned(function).at[function.body[-1]] is not None) is reached
+
+
+def in_one_statement(path: Path, head: str, each: str) -> str:
+    """Programs of a snippet file as one function, or as the methods of one class."""
+    lines = [head]
+    for at, (snippet, _) in enumerate(read(path)):
+        text = next(iter(snippet.files().values())).decode()
+        with contextlib.suppress(SyntaxError):
+            program = f"{each}{textwrap.indent(text, '        ')}        pass\n".replace(
+                "#", str(at)
+            )
+            ast.parse("\n".join([*lines, program]))
+            lines.append(program)
+        if len(lines) > 16:
+            break
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("code", ["SMP102", "SMP103", "SMP201", "SMP305"])
+@pytest.mark.parametrize(
+    ("head", "each"),
+    [("def main():", "    if flags[#]:\n"), ("class All:", "    def run_#(self):\n")],
+    ids=["function", "class"],
+)
+def test_fixes_judged_together_are_judged_as_each_alone(
+    code: str, head: str, each: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = in_one_statement(SNIPPETS / f"{code}.txt", head, each).encode()
+    options = Options(select=(code,))
+    monkeypatch.setattr("sampler_lint.edits.safety.meaning.MOST_LOOKS", 50 * limits.MOST_LOOKS)
+    with working_in(write_tree(tmp_path, {"train.py": program})):
+        together = engine.check(["."], options, edits=False).findings
+        monkeypatch.setattr(safety, "are_safe", lambda model, fixes: False)
+        assert together == engine.check(["."], options, edits=False).findings
+    assert any(finding.fix for finding in together)

@@ -62,7 +62,13 @@ def test_four_times_as_much_to_read_is_at_most_five_times_the_work(
     assert growth(tmp_path, name, lambda tree: check([str(tree)]), small) <= MOST
 
 
-@pytest.mark.parametrize("name", ["loaders_and_loops", "files", "cells", "unused_suppressions"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("loaders_and_loops", "files", "cells", "unused_suppressions"),
+        *("loops_of_one_function", "loops_of_one_class"),
+    ],
+)
 def test_four_times_as_many_fixes_are_at_most_five_times_the_work(
     name: str, tmp_path: Path
 ) -> None:

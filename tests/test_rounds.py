@@ -355,9 +355,7 @@ def test_a_fix_that_brings_up_what_stays_is_taken_back(bench: Bench) -> None:
 
 
 def raising(rule: Rule) -> Rule:
-    return lambda path, text: [
-        replace(each, effect="AttributeError when the line runs") for each in rule(path, text)
-    ]
+    return lambda path, text: [replace(each, hides=True) for each in rule(path, text)]
 
 
 def test_what_an_error_hid_is_uncovered_not_brought_up(bench: Bench) -> None:

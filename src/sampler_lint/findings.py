@@ -8,7 +8,6 @@ as it stands in the file, so nothing outside an edit can change.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -151,14 +150,8 @@ class Finding:
     """What happens at run time; empty where the message says it."""
     advice: str = ""
     """What to do, as an imperative sentence without full stop."""
-
-    @property
-    def raises(self) -> bool:
-        """Whether the program ends there with an error, so that what comes after it never runs.
-
-        Told by the error that :attr:`effect` names.
-        """
-        return re.search(r"\b[A-Z][A-Za-z]*Error\b", self.effect) is not None
+    hides: bool = False
+    """Whether others may not be found while it stands, see :class:`.rules.Suspect`."""
 
     @property
     def whole(self) -> str:

@@ -60,8 +60,8 @@ DEEPEST_WRAPPING = 3
 #: Calls between where a program begins and what it builds, or between an epoch loop and the pass
 #: inside it: trainers nest three or four.
 DEEPEST_CHAIN = 6
-#: How often all fixes of one file may together look at as much as is in it: most fixes are judged
-#: by their own statements, and a file has a handful of the others.
+#: How often all fixes of one file may look at as much as is in it. Those of the same statements are
+#: looked at together; only a file with many unsafe ones comes near it.
 MOST_LOOKS = 30
 #: Worlds with guessed arguments that together tell something: one may be a guess too far.
 FEWEST_GUESSED = 3

@@ -321,7 +321,7 @@ def finding_as_json(finding: Finding) -> list[Any]:
         _cell_as_json(finding.cell),
         *(finding.grade.value, finding.severity.value),
         [_fix_as_json(one) for one in finding.candidates],
-        *(finding.effect, finding.advice),
+        *(finding.effect, finding.advice, finding.hides),
     ]
 
 
@@ -347,7 +347,7 @@ def finding_from(row: object) -> Finding:
         TypeError: ``row`` is nothing that it returns.
         ValueError: likewise.
     """
-    *head, fix, why, cell, grade, severity, candidates, effect, advice = _items(row, 15)
+    *head, fix, why, cell, grade, severity, candidates, effect, advice, hides = _items(row, 16)
     code, message, path, *place = head
     first_row, first_column, last_row, last_column = map(_number, place)
     return Finding(
@@ -364,6 +364,7 @@ def finding_from(row: object) -> Finding:
         tuple(map(_fix_from, _items(candidates))),
         _text(effect),
         _text(advice),
+        _flag(hides),
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
-from sampler_lint.findings import Applicability, Edit, FileError, Finding, Fix
+from sampler_lint.findings import Applicability, Edit, FileError, Finding, Fix, Grade
 from sampler_lint.fixing import (
     apply_edits,
     choose,
@@ -424,7 +424,7 @@ class Rounds(Generic[CheckedT]):
         """The chosen findings that are there again after their fix."""
         edits = _by_path(state.chosen)
         chosen = {id(finding) for finding in state.chosen}
-        places: defaultdict[tuple[str, str, str], list[_Place]] = defaultdict(list)
+        places: defaultdict[tuple[str, str, str, Grade], list[_Place]] = defaultdict(list)
         for finding in state.checked.findings:
             if finding.path in edits or id(finding) in chosen:
                 offset = _offset(finding, self._source(finding.path, state.contents))
@@ -443,7 +443,7 @@ class Rounds(Generic[CheckedT]):
     def _take_back_what_brings_up_others(self) -> bool:
         """Go back to where a finding appeared that still stands, and block what brought it up.
 
-        What was there before, behind an error that is mended now, was not brought up.
+        What was there before, hidden by what is mended now, was not brought up.
         """
         for finding in self._states[-1].checked.findings:
             now = finding
@@ -454,7 +454,7 @@ class Rounds(Generic[CheckedT]):
                     guilty = [
                         one
                         for one in self._bringing_up(now, state)
-                        if not one.raises or self._is_written_by(one, now, later.contents)
+                        if not one.hides or self._is_written_by(one, now, later.contents)
                     ]
                     if not guilty:
                         break
@@ -469,12 +469,15 @@ class Rounds(Generic[CheckedT]):
         """The chosen whose fix alone brings it up; else all that touch its file, or all."""
         suspects = _touching(state.chosen, finding.path) or state.chosen
         guilty: list[Finding] = []
+        before = {_kind(one) for one in state.checked.findings}
         if 1 < len(suspects) <= _MOST_TRIED_ALONE:
             for suspect in suspects:
                 contents, broken = self._apply(state, [suspect])
                 if not broken:
                     found = self._check({**self._overlay, **contents}).findings
-                    guilty += [suspect] if any(_kind(f) == _kind(finding) for f in found) else []
+                    # Its words may be others while the other fixes are not made.
+                    new = {_kind(one)[:2] for one in found if _kind(one) not in before}
+                    guilty += [suspect] if _kind(finding)[:2] in new else []
         return guilty or suspects
 
     def _is_written_by(
@@ -546,9 +549,9 @@ def _safe(fix: Fix | None) -> Fix | None:
     return fix and replace(fix, applicability=Applicability.SAFE)
 
 
-def _kind(finding: Finding) -> tuple[str, str, str]:
+def _kind(finding: Finding) -> tuple[str, str, str, Grade]:
     """What stays of a finding when its file is edited elsewhere."""
-    return finding.path, finding.code, finding.message
+    return finding.path, finding.code, finding.message, finding.grade
 
 
 def _offset(finding: Finding, source: SourceFile) -> int:

@@ -8,10 +8,19 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sampler_lint.discovery import CHECKED, Discovery, find_files
-from sampler_lint.findings import Applicability, FileError, Finding, Fix, Grade, Place, Related
+from sampler_lint.findings import (
+    Applicability,
+    Edit,
+    FileError,
+    Finding,
+    Fix,
+    Grade,
+    Place,
+    Related,
+)
 from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
@@ -136,6 +145,26 @@ class Session:
         return tree
 
 
+class _Told(NamedTuple):
+    """What a rule told of a suspect."""
+
+    path: str
+    """Absolute."""
+    finding: Finding
+    draft: Sequence[Edit]
+    """What the finding's fix comes to, though its edits may not be asked for."""
+
+    def with_fix(self, fix: Fix | None) -> _Told:
+        """The same with another fix."""
+        return self._replace(finding=replace(self.finding, fix=fix))
+
+    def unsafe(self, reason: str) -> _Told:
+        """The same with an unsafe fix."""
+        assert self.finding.fix is not None
+        kind = Applicability.UNSAFE
+        return self.with_fix(replace(self.finding.fix, applicability=kind, unsafe=reason))
+
+
 class Tree:
     """One project and, once asked for, the findings of each rule in it."""
 
@@ -230,9 +259,11 @@ class Tree:
         self._overlay = dict(overlay)
         self._found = {code: [] for code in self._found}
         seen: set[tuple[str, str, object, object]] = set()
+        told: dict[str, list[_Told]] = {}
         for (rule, suspect), why in zip(self._suspected, whys, strict=True):
             suspect.why = why or ()
-            self._found[rule.code] += self._told_of(rule, suspect, seen)
+            told.setdefault(rule.code, []).extend(self._told_of(rule, suspect, seen))
+        self._found.update((code, self._judged(each)) for code, each in told.items())
         return True
 
     def _keep_facts(self, read: Reread) -> None:
@@ -298,7 +329,7 @@ class Tree:
         for rule in counted("rules", rules, len(rules), self._watch):
             if rule.code not in self._found:
                 started = time.perf_counter()
-                self._found[rule.code] = list(self.guarded(rule.code, self._run(rule)))
+                self._found[rule.code] = self._judged([*self.guarded(rule.code, self._run(rule))])
                 self.seconds[rule.code] = time.perf_counter() - started
             for path, finding in self._found[rule.code]:
                 by_path.setdefault(path, []).append(finding)
@@ -323,7 +354,7 @@ class Tree:
         project = self.project
         return project.is_parsed(path) or path in project.seeding or path in project.looked_into
 
-    def _run(self, rule: Rule) -> Iterator[tuple[str, Finding]]:
+    def _run(self, rule: Rule) -> Iterator[_Told]:
         seen: set[tuple[str, str, object, object]] = set()
         for suspect in _certain_first(self._suspects(rule, self.model, set())):
             self._suspected.append((rule, suspect))
@@ -331,13 +362,13 @@ class Tree:
 
     def _told_of(
         self, rule: Rule, suspect: Suspect, seen: set[tuple[str, str, object, object]]
-    ) -> Iterator[tuple[str, Finding]]:
+    ) -> Iterator[_Told]:
         """What is found of a suspect, unless another was ``seen`` in its place."""
-        for finding in self.guarded(rule.code, self._finding(rule, suspect)):
-            key = (rule.code, suspect.module.path, finding.start, finding.end)
+        for told in self.guarded(rule.code, self._finding(rule, suspect)):
+            key = (rule.code, suspect.module.path, told.finding.start, told.finding.end)
             if key not in seen:
                 seen.add(key)
-                yield suspect.module.path, finding
+                yield told
 
     def _suspects(self, rule: Rule, model: Model, hidden: set[Node]) -> Iterator[Suspect]:
         """What the rule suspects; where it fails at a place, it looks at all others once more."""
@@ -375,7 +406,7 @@ class Tree:
         except Exception as error:
             self._failed(code, error, path)
 
-    def _finding(self, rule: Rule, suspect: Suspect) -> Iterator[Finding]:
+    def _finding(self, rule: Rule, suspect: Suspect) -> Iterator[_Told]:
         from sampler_lint.edits.editor import Editor
         from sampler_lint.edits.region import offsets
 
@@ -384,14 +415,15 @@ class Tree:
         if suspect.end is not None:
             end = offsets(source, suspect.end)[1]
         fix: Fix | None = None
+        draft: Sequence[Edit] = ()
         candidates: tuple[Fix, ...] = ()
-        with self._without_a_fix(rule, suspect):
-            fix = self._fix(suspect)
+        with self._without_a_fix(rule.code, suspect.module.path):
+            fix, draft = self._fix(suspect)
         if suspect.candidates and self._edits:
-            with self._without_a_fix(rule, suspect):
+            with self._without_a_fix(rule.code, suspect.module.path):
                 written = (write(Editor(suspect.module)) for write in suspect.candidates())
                 candidates = tuple(filter(None, written))
-        yield Finding(
+        finding = Finding(
             rule.code,
             suspect.message,
             suspect.module.display,
@@ -405,10 +437,12 @@ class Tree:
             candidates,
             suspect.effect,
             suspect.advice,
+            suspect.hides,
         )
+        yield _Told(suspect.module.path, finding, draft)
 
-    def _fix(self, suspect: Suspect) -> Fix | None:
-        """The fix with its edits, or only announced; judged by a draft, which needs no libcst.
+    def _fix(self, suspect: Suspect) -> tuple[Fix | None, Sequence[Edit]]:
+        """The fix with its edits, or only announced; and those of a draft, which needs no libcst.
 
         Raises:
             EditError: there is none.
@@ -418,13 +452,56 @@ class Tree:
         draft = Editor(suspect.module, draft=True)
         fix = suspect.fix(draft) if suspect.fix else None
         if not suspect.fix or not fix:
-            return None
+            return None, ()
         final = fix if draft.is_final or not self._edits else suspect.fix(Editor(suspect.module))
         edits = final.edits if final and self._edits else ()
-        return replace(_judged(self.model, fix, suspect.grade), edits=edits)
+        return replace(fix, edits=edits), fix.edits
+
+    def _judged(self, told: Sequence[_Told]) -> list[tuple[str, Finding]]:
+        """The findings of a rule; each fix is unsafe unless the bug is certain and it is proved.
+
+        Fixes of the same statements are looked at together first, as many as are safe together:
+        one by one, the work would grow with the square of what a function holds.
+        """
+        from sampler_lint.edits.safety import are_safe, place_of
+
+        left = [*told]
+        groups: dict[object, list[int]] = {}
+        for at, (_, finding, draft) in enumerate(told):
+            if finding.fix is None or finding.fix.applicability is not Applicability.SAFE:
+                continue
+            if finding.grade is Grade.CERTAIN:
+                groups.setdefault(place_of(self.model, draft), []).append(at)
+            else:
+                left[at] = told[at].unsafe("the finding is only likely")
+        for group in groups.values():
+            size = len(group)
+            while group:
+                some = group[:size]
+                if len(some) == 1:
+                    left[some[0]] = one = self._alone(told[some[0]])
+                    is_safe = one is told[some[0]]
+                elif is_safe := are_safe(self.model, [told[at].draft for at in some]):
+                    pass
+                else:
+                    size = len(some) // 2
+                    continue
+                size = 2 * size if is_safe else 1
+                group = group[len(some) :]
+        return [(path, finding) for path, finding, _ in left]
+
+    def _alone(self, told: _Told) -> _Told:
+        """A finding whose fix is judged for itself: the same if it is safe."""
+        from sampler_lint.edits.safety import why_unsafe
+
+        judged = told.with_fix(None)
+        with self._without_a_fix(told.finding.code, told.path):
+            reason = why_unsafe(self.model, told.draft)
+            judged = told if reason is None else told.unsafe(reason)
+        return judged
 
     @contextlib.contextmanager
-    def _without_a_fix(self, rule: Rule, suspect: Suspect) -> Iterator[None]:
+    def _without_a_fix(self, code: str, path: str) -> Iterator[None]:
         """Where a fix cannot be worked out, the finding has none."""
         from sampler_lint.edits.region import EditError
 
@@ -433,7 +510,7 @@ class Tree:
         except EditError:
             pass
         except Exception as error:
-            self._failed(rule.code, error, suspect.module.path)
+            self._failed(code, error, path)
 
 
 def _certain_first(suspects: Iterable[Suspect]) -> Iterator[Suspect]:
@@ -445,17 +522,3 @@ def _certain_first(suspects: Iterable[Suspect]) -> Iterator[Suspect]:
         else:
             yield suspect
     yield from likely
-
-
-def _judged(model: Model, fix: Fix, grade: Grade) -> Fix:
-    """The fix, unsafe unless the bug is certain and what the fix comes to is proved safe."""
-    from sampler_lint.edits.safety import why_unsafe
-
-    if fix.applicability is not Applicability.SAFE:
-        return fix
-    reason: str | None = "the finding is only likely"
-    if grade is Grade.CERTAIN:
-        reason = why_unsafe(model, fix.edits)
-    if reason is None:
-        return fix
-    return replace(fix, applicability=Applicability.UNSAFE, unsafe=reason)

@@ -45,6 +45,9 @@ class Suspect:
     """What happens at run time, where the message does not say it."""
     advice: str = ""
     """What to do; shown where there is no fix."""
+    hides: bool = False
+    """Whether its fix may uncover what others are silent about while it stands: the program ends
+    there with an error, or another rule takes it for the cause. Told where there is a fix."""
 
 
 class Described(abc.ABC):

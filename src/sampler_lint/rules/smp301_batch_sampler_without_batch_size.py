@@ -135,6 +135,7 @@ class BatchSamplerWithoutBatchSize(Rule):
             or "Lightning or Accelerate, which shard by `batch_size` and `drop_last`, would refuse "
             "it or fail with AttributeError",
             advice=f"set `self.batch_size = {size[0]}`" if size is not None and sets else "",
+            hides=True,
         )
 
 
@@ -152,6 +153,7 @@ def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
         fix=fix,
         effect=f"`{text_of(module.source, read)}` raises AttributeError when the line runs",
         advice=f"set `self.{read.name}` in `__init__`",
+        hides=True,
     )
 
 

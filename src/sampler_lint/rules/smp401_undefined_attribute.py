@@ -221,6 +221,7 @@ class UndefinedAttribute(Rule):
             candidates=candidates,
             effect=f"AttributeError when {where} runs",
             advice=advice,
+            hides=True,
         )
 
 
@@ -240,7 +241,9 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
                     f"you mean `{meant}`?"
                 )
                 fix = replacing(name, meant, f"Read `{meant}`", Applicability.UNSAFE)
-                yield Suspect(module, name, message, fix=fix, effect="NameError when it runs")
+                yield Suspect(
+                    module, name, message, fix=fix, effect="NameError when it runs", hides=True
+                )
 
 
 def _reads(scope: Scope) -> Iterator[Attr]:
@@ -461,7 +464,7 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
     sure = isinstance(read.stmt, Raise) and not rebound
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
     fix = replacing(read, read.name, f"Read the argument `{read.name}`", applicability)
-    return Suspect(module, read, message, fix=fix, effect=effect)
+    return Suspect(module, read, message, fix=fix, effect=effect, hides=True)
 
 
 def _is_declared(read: Attr) -> bool:

@@ -105,6 +105,7 @@ class RemainderOfQuotient(Rule):
             effect="the remainder does not say which parts hold one more: samples are lost or "
             "repeated, and lengths are wrong",
             advice=f"take the remainder of `{count}`",
+            hides=True,  # SMP304 takes it for the cause of an untrue length
         )
 
 

@@ -137,6 +137,7 @@ def _keywords(module: Module, made: Construction) -> Iterator[Suspect]:
                 f"`{made.built}` is given `{name}` twice, by position and by keyword",
                 end=arg.value,
                 effect=_TYPE_ERROR,
+                hides=True,
                 advice="drop one of the two",
             )
         elif name not in signature.names and not signature.open_keywords:
@@ -158,7 +159,16 @@ def _unknown_keyword(module: Module, made: Construction, arg: Arg, name: str) ->
 
     fix = _rename(node, name, near, sure) if near and node is not arg.value else None
     advice = "" if near else f"it takes {taken or 'nothing'}"
-    return Suspect(module, node, message, end=arg.value, fix=fix, effect=_TYPE_ERROR, advice=advice)
+    return Suspect(
+        module,
+        node,
+        message,
+        end=arg.value,
+        fix=fix,
+        effect=_TYPE_ERROR,
+        hides=True,
+        advice=advice,
+    )
 
 
 def _near(name: str, made: Construction) -> tuple[str | None, bool]:
@@ -203,7 +213,7 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
             message += f"; did you mean `{near}`?" if near else ""
             why = (Related(model.place(made.call.scope, made.call), "passed here"),)
             fix = _rename(node, name, near, sure) if near else None
-            yield Suspect(module, node, message, why=why, fix=fix, effect=_TYPE_ERROR)
+            yield Suspect(module, node, message, why=why, fix=fix, effect=_TYPE_ERROR, hides=True)
 
 
 def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:
@@ -256,6 +266,7 @@ def _too_many(module: Module, made: Construction) -> Suspect:
         f"`{made.built}` takes {takes}, but {len(made.positional)} are given",
         end=made.positional[-1],
         effect=_TYPE_ERROR,
+        hides=True,
         advice="remove the extra arguments",
     )
 
@@ -274,7 +285,9 @@ def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
     names = " and ".join(f"`{name}`" for name in missing)
     how = "called" if isinstance(made.signature.owner, Function) else "built"
     message = f"`{made.built}` is {how} without {names}"
-    return Suspect(module, made.call, message, effect=_TYPE_ERROR, advice=f"pass {names}")
+    return Suspect(
+        module, made.call, message, effect=_TYPE_ERROR, hides=True, advice=f"pass {names}"
+    )
 
 
 def _meant(signature: Signature, made: Construction, index: int, value: Expr) -> str | None:

@@ -348,6 +348,7 @@ def _suspect(
         fix=partial(_resolve, call, first, second, pair, verdict),
         effect=effect,
         advice=_advice(first, second, pair, verdict, turned is not None),
+        hides=True,
     )
 
 

@@ -9,7 +9,7 @@ same on every process; a new parameter is passed by everybody. What cannot be to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.bases import other_base, other_init
@@ -32,7 +32,7 @@ from sampler_lint.edits.safety.places import (
     unreached,
 )
 from sampler_lint.edits.safety.settings import still_read
-from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.edits.safety.texts import Changed, window
 from sampler_lint.edits.safety.values import Values
 from sampler_lint.findings import Edit
 from sampler_lint.workspace.project import Module
@@ -52,14 +52,36 @@ def _module_at(model: Model, path: str) -> Module | None:
     return known.get(path)
 
 
-def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
+def place_of(model: Model, edits: Sequence[Edit]) -> object:
+    """The statements of the top level that have to be looked at for a fix: what to group it by."""
+    places: list[object] = []
+    for path, listed in _by_path(edits).items():
+        module = _module_at(model, path)
+        try:
+            part = None if module is None else window(original(model, module).tree, listed)
+        except (SyntaxError, ValueError, RecursionError):
+            part = None
+        places.append((path, part))
+    return tuple(places)
+
+
+def are_safe(model: Model, fixes: Sequence[Sequence[Edit]]) -> bool:
+    """Whether several fixes are safe, each for itself, as far as that shows if all are made."""
+    try:
+        return _why_unsafe(model, fixes) is None
+    except Exception:  # whose fault it is shows when each is asked for itself
+        return False
+
+
+def why_unsafe(model: Model, edits: Sequence[Edit]) -> str | None:
     """What speaks against making the edits without a person looking at them; None if nothing."""
-    by_path: dict[str, list[Edit]] = {}
-    for edit in edits:
-        by_path.setdefault(edit.path, []).append(edit)
+    return _why_unsafe(model, [edits])
+
+
+def _why_unsafe(model: Model, fixes: Sequence[Sequence[Edit]]) -> str | None:
     changes: dict[str, tuple[Module, Changed]] = {}
     try:
-        for path, listed in by_path.items():
+        for path, listed in _by_path(edit for fix in fixes for edit in fix).items():
             module = _module_at(model, path)
             if module is None:
                 return f"{path} is not part of the program"
@@ -79,3 +101,10 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
         if reason := reason or other_init(model, changed):
             return reason
     return new_parameters(model, changes)
+
+
+def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
+    by_path: dict[str, list[Edit]] = {}
+    for edit in edits:
+        by_path.setdefault(edit.path, []).append(edit)
+    return by_path

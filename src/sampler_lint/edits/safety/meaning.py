@@ -335,6 +335,8 @@ def _next_reads(changed: Changed, stmt: ast.stmt) -> set[str]:
         return found
     block = tree.block(stmt)
     for following in block[block.index(stmt) + 1 :]:
+        if changed.is_written(following):
+            continue  # what is written cannot vouch for itself
         found |= {
             n.id
             for n in always(following)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -176,11 +176,19 @@ class Changed:
         """What is known of its scopes after the fix."""
         self.edits: Sequence[Edit] = sorted(set(edits))
         self.written: list[tuple[int, int]] = []
-        grown = 0
+        self._grown = [0]
+        """By how much the text before each edit grows."""
         for edit in self.edits:
-            start = edit.start + grown
+            start = edit.start + self._grown[-1]
             self.written.append((start, start + len(edit.content)))
-            grown += len(edit.content) - (edit.end - edit.start)
+            self._grown.append(self._grown[-1] + len(edit.content) - (edit.end - edit.start))
+        # All are in order and apart: that a file has many costs little for each of its nodes.
+        self._starts, self._ends = _columns((edit.start, edit.end) for edit in self.edits)
+        self._cuts = [(edit.start, edit.end) for edit in self.edits if edit.start < edit.end]
+        self._cut_starts, self._cut_ends = _columns(self._cuts)
+        self._written_starts, self._written_ends = _columns(self.written)
+        edited = zip(self.edits, self.written, strict=True)
+        self._put_at = {start for edit, (start, _) in edited if edit.start == edit.end}
         places = [(edit.start, edit.end) for edit in self.edits]
         text = whole.text
         fixed = apply_edits(text, self.edits)
@@ -188,7 +196,7 @@ class Changed:
             assert part.part is not None
             first, last = part.part
             self.old = part
-            self.new = Tree(fixed, part=(first, last + grown))
+            self.new = Tree(fixed, part=(first, last + self._grown[-1]))
         else:
             self.old, self.new = Tree(text, places, root=whole.root), Tree(fixed, self.written)
         if part is None and not (
@@ -205,29 +213,22 @@ class Changed:
 
     def _moved(self, offset: int) -> set[int]:
         """Where a place may be afterwards: before or behind what is put in there."""
-        before = after = offset
-        for edit in self.edits:
-            growth = len(edit.content) - (edit.end - edit.start)
-            if edit.end < offset or (edit.end == offset and edit.start < offset):
-                before += growth
-                after += growth
-            elif edit.end == offset:
-                after += growth
-        return {before, after}
+        behind = bisect_right(self._ends, offset)
+        before = min(behind, bisect_left(self._starts, offset))
+        return {offset + self._grown[before], offset + self._grown[behind]}
 
     def is_touched(self, node: ast.AST) -> bool:
         """Whether an edit replaces the whole of an old node, or cuts it in two."""
         start, end = self.old.spans[node]
         if _has_body(node):  # its last lines may go, it stays
             end = start + 1
-        return any(
-            edit.start < edit.end
-            and (
-                edit.start < start < edit.end < end
-                or start < edit.start < end < edit.end
-                or (edit.start <= start and end <= edit.end)
-            )
-            for edit in self.edits
+        first = bisect_right(self._cut_ends, start)
+        last = bisect_left(self._cut_starts, end) - 1
+        return first <= last and any(
+            cut_start < start < cut_end < end
+            or start < cut_start < end < cut_end
+            or (cut_start <= start and end <= cut_end)
+            for cut_start, cut_end in (self._cuts[first], self._cuts[last])
         )
 
     def is_written(self, node: ast.AST) -> bool:
@@ -237,14 +238,16 @@ class Changed:
             return any(
                 self.is_written(one) for one in self.new.around(node) if one in self.new.spans
             )
-        return any(start <= span[0] and span[1] <= end for start, end in self.written)
+        at = bisect_right(self._written_starts, span[0]) - 1
+        return at >= 0 and span[1] <= self._written_ends[at]
 
     def is_altered(self, node: ast.AST) -> bool:
         """Whether an edit writes a new node, or a part of it."""
         span = self.new.spans.get(node)
-        return span is not None and any(
-            start < span[1] and span[0] < end for start, end in self.written
-        )
+        if span is None:
+            return False
+        at = bisect_right(self._written_ends, span[0])
+        return at < len(self.written) and self._written_starts[at] < span[1]
 
     def _match(self) -> None:
         there: dict[tuple[type[ast.AST], int], list[ast.AST]] = {}
@@ -277,10 +280,7 @@ class Changed:
         return (
             isinstance(node, ast.Call)
             and self.is_written(node.func)
-            and any(
-                edit.start == edit.end and start == self.new.spans[node][0]
-                for edit, (start, _) in zip(self.edits, self.written, strict=True)
-            )
+            and self.new.spans[node][0] in self._put_at
         )
 
     def _holder(self, node: ast.AST) -> ast.AST:
@@ -314,6 +314,11 @@ class Changed:
             if is_new and not self.is_written(node) and not self._wraps(node):
                 return node
         return None
+
+
+def _columns(spans: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    listed = list(spans)
+    return [start for start, _ in listed], [end for _, end in listed]
 
 
 def _has_body(node: ast.AST) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -34,9 +35,10 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (
+    Receiver,
     counter_of,
+    goes_on_before,
     receiver_for,
-    skips_its_end,
 )
 from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
 from sampler_lint.rules.smp102_epoch_never_set.setters import (
@@ -46,9 +48,7 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
     tries_to_set,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import (
-    For,
-)
+from sampler_lint.syntax.nodes import For, Stmt
 
 
 class EpochNeverSet(Rule):
@@ -103,6 +103,7 @@ class EpochNeverSet(Rule):
         """Look at each epoch loop once for every sampler that it iterates, and at streams."""
         yield from _streams(model)
         seen = set()
+        by_loop: dict[Stmt, list[_Missing]] = {}
         for found, reached in _read_by_epoch(model):
             key = (found.loop, reached.sampler.site)
             if key in seen or _is_left_out(model, found, reached.sampler):
@@ -114,7 +115,11 @@ class EpochNeverSet(Rule):
                 continue
             if veto is None:
                 seen.add(key)
-            yield _suspect(model, found, reached, veto)
+            told_at = found.inner.stmt if found.is_restart else found.loop
+            by_loop.setdefault(told_at, []).append(_Missing(found, reached, veto))
+        for missing in by_loop.values():
+            certain = [one for one in missing if one.doubt is None]
+            yield _suspect(model, certain or missing)
 
 
 def _streams(model: Model) -> Iterator[Suspect]:
@@ -187,12 +192,69 @@ def _veto(model: Model, found: EpochLoop, reached: Carrier) -> _Veto | None:
     return None
 
 
-def _suspect(model: Model, found: EpochLoop, reached: Carrier, doubt: _Veto | None) -> Suspect:
-    suspect = _told(model, found, reached)
-    if doubt is not None:
+class _Missing(NamedTuple):
+    """A loop, and one sampler or dataset whose epoch nothing sets there."""
+
+    found: EpochLoop
+    reached: Carrier
+    doubt: _Veto | None
+
+
+def _suspect(model: Model, missing: Sequence[_Missing]) -> Suspect:
+    """What is told of all that one loop reads: mended together, or the finding would stay."""
+    first, *others = missing
+    suspect = _told(model, first.found, first.reached)
+    if first.doubt is not None:
         suspect.grade = Grade.LIKELY
-        suspect.effect += f" (but {doubt.reason})"
+        suspect.effect += f" (but {first.doubt.reason})"
+    built = (_built(model, each.reached) for each in others)
+    suspect.why += tuple(dict.fromkeys(one for one in built if one not in suspect.why))
+    if not first.found.is_restart:
+        suspect.fix = partial(_call_in_loop, model, missing)
     return suspect
+
+
+def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> Fix | None:
+    """Set the epoch of everything that the loop reads, or of nothing."""
+    loop = missing[0].found.loop
+    counter = counter_of(editor.module, loop)
+    if counter.new and goes_on_before(loop, len(loop.body)):
+        return None
+    calls: dict[str, list[str]] = {}
+    safe = Applicability.SAFE
+    for found, reached, _ in missing:
+        receiver = _receiver(model, found, reached)
+        if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
+            return None
+        if setter_left_out(model, found) is not None:
+            return None
+        line = f"{receiver.code}.set_epoch({counter.code})"
+        if line in calls:
+            continue
+        guard = receiver.guard
+        calls[line] = [line] if guard is None else [guard, editor.source.indent + line]
+        if not receiver.certain:
+            safe = Applicability.UNSAFE
+    counter.write(editor.insert_first(loop, *chain.from_iterable(calls.values())))
+    said = " and ".join(f"`{line}`" for line in calls)
+    return editor.fix(f"Call {said} in the loop", safe)
+
+
+def _built(model: Model, reached: Carrier) -> Related:
+    what = "dataset" if reached.is_data else "sampler"
+    return Related(model.place_of(reached.sampler), f"{what} built here")
+
+
+def _receiver(model: Model, found: EpochLoop, reached: Carrier) -> Receiver | None:
+    """How the loop's body can name what it reads, unless it builds that itself."""
+    site = reached.sampler.site
+    is_new = site is not None and site.stmt is not None and found.loop.encloses(site.stmt)
+    return None if is_new else receiver_for(model, found, reached)
+
+
+def _stays(model: Model, found: EpochLoop, reached: Carrier) -> bool:
+    """Whether the workers go on with the copies that they have."""
+    return reached.is_data and _may_persist(model, found.inner.loader)
 
 
 def _may_persist(model: Model, loader: Obj) -> bool:
@@ -204,7 +266,7 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     loop = found.loop
     site = reached.sampler.site
     is_new = site is not None and site.stmt is not None and found.loop.encloses(site.stmt)
-    receiver = None if is_new else receiver_for(model, found, reached)
+    receiver = _receiver(model, found, reached)
     counter = counter_of(module, loop)
     what = "dataset" if reached.is_data else "sampler"
     where = f"the {what} itself"
@@ -216,13 +278,12 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
             f"the loader starts again here and nothing calls `set_epoch` on its "
             f"`{reached.sampler.name}`"
         )
-        built = Related(model.place_of(reached.sampler), f"{what} built here")
         inner = found.inner
         return Suspect(
             model.module_of(inner.scope),
             inner.stmt,
             message,
-            why=(built,),
+            why=(_built(model, reached),),
             effect=f"every pass repeats {repeated}",
             advice=f"count the passes and call `set_epoch` on {where} before this line",
         )
@@ -245,10 +306,9 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     left_out = setter_left_out(model, found)
     if left_out is not None:
         advice = "pass what that call asks for"
-    stays = reached.is_data and _may_persist(model, found.inner.loader)
-    if stays:
+    if _stays(model, found, reached):
         advice = "share the epoch with the workers (`multiprocessing.Value`) and " + advice
-    why = [Related(model.place_of(reached.sampler), f"{what} built here")]
+    why = [_built(model, reached)]
     if reached.path:
         what = "loader" if model.role(found.inner.loader) == "loader" else "batch sampler"
         why.append(Related(model.place_of(found.inner.loader), f"handed to this {what}"))
@@ -258,20 +318,6 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     if found.calls:
         why.append(Related(model.place(found.inner.scope, found.inner.stmt), "iterated here"))
 
-    def fix(editor: Editor) -> Fix | None:
-        if stays:
-            return None  # the workers go on with the copies that they have
-        if receiver is None or (counter.new and skips_its_end(loop)):
-            return None
-        if left_out is not None or tries_to_set(loop, receiver.code):
-            return None
-        line = f"{receiver.code}.set_epoch({counter.code})"
-        guard = receiver.guard
-        lines = [line] if guard is None else [guard, editor.source.indent + line]
-        counter.write(editor.insert_first(loop, *lines))
-        safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
-        return editor.fix(f"Call `{line}` in the loop", safe)
-
     header_end = loop.iter if isinstance(loop, For) else loop.test
     return Suspect(
         module,
@@ -279,7 +325,6 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         message,
         end=header_end,
         why=tuple(why),
-        fix=fix,
         severity=None if choice is None else Severity.WARNING,
         effect=effect,
         advice=advice,

@@ -55,9 +55,9 @@ class _Counter(NamedTuple):
             editor.insert_after(self.loop.body[-1], f"{self.code} += 1")
 
 
-def skips_its_end(loop: Loop) -> bool:
-    """Whether a ``continue`` would leave out what stands last in the loop."""
-    for stmt in statements(loop.body):
+def goes_on_before(loop: Loop, place: int) -> bool:
+    """Whether a ``continue`` would leave out the statement of the loop at a place."""
+    for stmt in statements(loop.body[:place]):
         if isinstance(stmt, Simple) and stmt.kind == "continue":
             around = next(s for s in stmt.ancestors() if isinstance(s, (For, While)))
             if around is loop:
@@ -72,25 +72,33 @@ def counter_of(module: Module, loop: Loop) -> _Counter:
         return _Counter(loop, fresh_name(loop.scope, "epoch"), unnamed=epoch)
     if epoch is not None:
         return _Counter(loop, text_of(module.source, epoch))
-    counted = _counted_at_its_end(loop)
+    counted = _counted_in(loop)
     if counted is not None:
         return _Counter(loop, counted)
     return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
 
 
-def _counted_at_its_end(loop: Loop) -> str | None:
-    """The variable that counts the turns: set before the loop, and advanced as the last in it."""
-    last = loop.body[-1]
-    if not isinstance(last, AugAssign) or not isinstance(last.target, Name):
-        return None
-    name, bindings = last.target.id, loop.scope.bindings.get(last.target.id, [])
-    if last.op != "Add" or not _is_int(last.value, 1) or skips_its_end(loop):
-        return None
-    others = [each for each in bindings if each.stmt is not last]
-    first = others[0].stmt if len(others) == 1 and others[0].how == "assign" else None
-    if first is None or first.block is not loop.block or first.order > loop.order:
-        return None
-    return name if _is_int(others[0].value) else None
+def _counted_in(loop: Loop) -> str | None:
+    """The variable that counts the turns: set before the loop, and advanced once in each of them.
+
+    Wherever that is, each turn begins with another number.
+    """
+    for place, stmt in enumerate(loop.body):
+        if not isinstance(stmt, AugAssign) or not isinstance(stmt.target, Name):
+            continue
+        bindings = loop.scope.bindings.get(stmt.target.id, [])
+        others = [each for each in bindings if each.stmt is not stmt]
+        first = others[0].stmt if len(others) == 1 and others[0].how == "assign" else None
+        around = (loop, *loop.ancestors())
+        if first is None or first.order > loop.order:
+            continue
+        if not any(one.block is first.block for one in around):
+            continue  # it may not be set
+        if stmt.op != "Add" or not _is_int(stmt.value, 1) or not _is_int(others[0].value):
+            continue
+        if not goes_on_before(loop, place):
+            return stmt.target.id
+    return None
 
 
 def _is_int(expr: Expr | None, value: int | None = None) -> bool:
@@ -98,7 +106,7 @@ def _is_int(expr: Expr | None, value: int | None = None) -> bool:
     return type(known) is int and value in (None, known)
 
 
-class _Receiver(NamedTuple):
+class Receiver(NamedTuple):
     """How the loop's body can name the sampler."""
 
     code: str
@@ -106,7 +114,7 @@ class _Receiver(NamedTuple):
     certain: bool
 
 
-def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver | None:
+def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver | None:
     """How the body of the loop can name the sampler."""
     loop = found.loop
     module = model.module_of(loop.scope)
@@ -153,7 +161,7 @@ def _guarded(
     values: frozenset[Value],
     *,
     attribute: bool = False,
-) -> _Receiver:
+) -> Receiver:
     """The receiver with the guard it needs: none, against None, or against other samplers."""
     others = [
         v
@@ -162,16 +170,16 @@ def _guarded(
     ]
     certain = not any(isinstance(v, Unknown) for v in values)
     if not others:
-        return _Receiver(code, None, certain)
+        return Receiver(code, None, certain)
     only_none = all(isinstance(v, Lit) and v.value is None for v in others)
     if only_none and not attribute:
-        return _Receiver(code, f"if {code} is not None:", certain)
+        return Receiver(code, f"if {code} is not None:", certain)
     # torch puts another sampler where none is given.
     known = imported_as(module, "DistributedSampler")
     if known is not None and known in module.facts.bindings and not reached.is_data:
-        return _Receiver(code, f"if isinstance({code}, {known}):", certain)
+        return Receiver(code, f"if isinstance({code}, {known}):", certain)
     quote = module.source.quote
-    return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
+    return Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
 
 
 def _names_of(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:

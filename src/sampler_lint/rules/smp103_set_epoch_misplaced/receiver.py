@@ -78,6 +78,7 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         if guard
         else "the call raises AttributeError",
         advice=f"call `{target}.set_epoch()`",
+        hides=not guard,
     )
 
 

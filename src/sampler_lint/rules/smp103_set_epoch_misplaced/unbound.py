@@ -40,6 +40,7 @@ def unbound(model: Model) -> Iterator[Suspect]:
                 f"`{unparse(call.func)}` is given `{name.id}`, which is not defined",
                 fix=fix,
                 effect="NameError when it runs",
+                hides=True,
                 advice="" if counter is None else f"pass `{counter}`, which counts the epochs",
             )
 

@@ -88,6 +88,7 @@ def not_taken(
         effect="building the sampler raises `TypeError: object.__init__() takes exactly one "
         "argument`",
         advice="call it without arguments",
+        hides=True,
     )
 
 

@@ -155,6 +155,7 @@ def _missing_call(
         fix=fix,
         effect=f"the inherited `{method}` raises AttributeError",
         advice=f"call `super().__init__(...)`, or override `{method}`",
+        hides=True,
     )
 
 

@@ -116,6 +116,7 @@ def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) ->
         fix=fix,
         effect="a pass before the first `set_epoch` raises AttributeError",
         advice=f"set `{name} = 0` in `__init__`",
+        hides=True,
     )
 
 

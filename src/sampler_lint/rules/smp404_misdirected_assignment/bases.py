@@ -105,4 +105,5 @@ def _shadow(
         fix=fix,
         effect="NotImplementedError when the sampler is used",
         advice=f"name `{hidden}` first",
+        hides=True,
     )

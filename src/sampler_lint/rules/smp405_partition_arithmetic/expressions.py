@@ -162,6 +162,7 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
             fix=_write(left, f"len({text})"),
             effect=result,
             advice=f"compare `len({text})` with `{size}`",
+            hides=node.ops[0] != "Eq",
         )
 
 

@@ -428,7 +428,7 @@ def edit(project: Path, dice: random.Random) -> str:
 def test_random_edits_leave_nothing_stale(project: Path, cache: Cache, seed: int) -> None:
     dice = random.Random(seed)
     done: list[str] = []
-    for _ in range(9):
+    for _ in range(5):
         plain = check()
         for jobs in (1, 2):
             assert check(cache, jobs=jobs) == plain, done  # cold, or after an edit

@@ -225,6 +225,9 @@ def test_lightning_cannot_rebuild(
     write(tmp_path, LIGHTNING, buckets(params=params, kept=kept, source=source), made)
     assert codes(tmp_path) == {"SMP302"}
     assert error in run(tmp_path)
+
+
+def test_lightning_rebuilds(tmp_path: Path) -> None:
     write(tmp_path, LIGHTNING, buckets(), "Buckets(SequentialSampler(dataset), 4)")
     assert codes(tmp_path) == set()
     assert_halves(tmp_path)

@@ -1313,3 +1313,15 @@ def test_a_framework_is_shown_what_index_makes_of_an_item():
     loader = user_loader(sized, case, batches=False, objects=False, index=lambda item: item[1])
     assert list(loader) == [[3, 1], [0, 2]]
     assert list(user_loader(sized, case, batches=False, objects=False)) == [[32, 32], [32, 32]]
+
+
+def test_a_sampler_may_refuse_no_data_when_it_is_read() -> None:
+    class Weighted(Sharded):
+        def __iter__(self) -> Iterator[int]:
+            weights = torch.ones(len(self.dataset))  # type: ignore[arg-type]
+            torch.multinomial(weights, 1)
+            return super().__iter__()
+
+    report = examine(Weighted, sizes=(0, 7), world_sizes=(2,))
+    assert broken(report) == set()
+    assert any("n=0" in text for text in report.refusals)

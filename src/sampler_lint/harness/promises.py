@@ -150,7 +150,8 @@ PROMISES = {
         ),
         Promise(
             "resumes",
-            "a sampler with the state_dict of another continues its epoch, and its next one",
+            "a sampler with the state_dict of another continues its epoch, or begins it again, and "
+            "its next one is as without the break",
             properties.resumable,
         ),
         Promise("batch-size", "what yields batches has batch_size and drop_last", _batch_size),

@@ -151,7 +151,10 @@ def wrong(
         return "the epochs are as before"
     if codes & SEEDS and seeds == [run.seeds for run in before] and any(seeds):
         return "the seeds are as before"
-    if is_set and program.epochs and len(set(epochs)) != len(epochs):
+    passes: list[object] = [*after[0].epochs]
+    if len({sampler for sampler, _ in after[0].epochs}) == len(passes):
+        passes = [*epochs]  # built anew for each pass: each has to be told another epoch
+    if is_set and program.epochs and len(set(passes)) != len(passes):
         return f"passes with the same epoch: {epochs}"
     return None
 

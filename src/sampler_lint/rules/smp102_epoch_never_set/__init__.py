@@ -74,9 +74,10 @@ class EpochNeverSet(Rule):
         epoch 0.
 
     Fix safety:
-        Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, on the sampler
-        variable in scope or through the loader, guarded where the sampler may be `None` or
-        another one. A loop without a counter gets one. Unsafe where the loader may also be an
+        Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, for every sampler
+        that the loop reads, on the variable in scope or through the loader or what wraps it,
+        guarded where the sampler may be `None` or another one. A loop without a counter gets one.
+        Unsafe where the loader may also be an
         unknown one. No fix where persistent workers would keep their copies of a dataset, where a
         loop over steps restarts the loader, where a `continue` would skip the counter, or where
         the loop sets a wrong attribute of the sampler, which SMP404 fixes.

@@ -123,8 +123,7 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver |
         if is_surely_set(name, loop):
             values = model.flow.values(name)
             return _guarded(model, module, reached, name.id, values)
-    for expr, base, code in _loader_expressions(model, found):
-        values = model.flow.values(expr)
+    for values, base, code in _loader_expressions(model, found):
         loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
         if not any(
             (v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders
@@ -217,26 +216,34 @@ def _called_so(scope: Scope) -> Iterator[Name]:
             yield _read_at(None, name, scope)
 
 
-def _loader_expressions(model: Model, found: EpochLoop) -> Iterator[tuple[Expr, Expr, str]]:
-    """What may hold the loader and can be said in the loop's own body.
+def _loader_expressions(
+    model: Model, found: EpochLoop
+) -> Iterator[tuple[frozenset[Value], Expr, str]]:
+    """What may hold the loader and can be said in the loop's own body: what it may be.
 
     Each with the expression in the loop that it begins with, and its code.
     """
     source = model.module_of(found.loop.scope).source
     if not found.calls:
         inner = found.inner.source
-        yield inner, inner, text_of(source, inner)
+        values, code = model.flow.values(inner), text_of(source, inner)
+        yield values, inner, code
+        for wrapper in values if isinstance(inner, (Name, Attr)) and len(values) == 1 else ():
+            if isinstance(wrapper, Obj) and isinstance(wrapper.cls, Class):
+                for name in sorted(model.attributes(wrapper.cls).names):
+                    yield frozenset(model.flow.ask_field(wrapper, name)), inner, f"{code}.{name}"
         return
     call = found.calls[0]
     for arg in call.args:
         # A `partial` adds arguments that were written in another scope.
         if isinstance(arg.value, (Name, Attr)) and means_the_same(arg.value, call.scope):
-            yield arg.value, arg.value, text_of(source, arg.value)
+            yield model.flow.values(arg.value), arg.value, text_of(source, arg.value)
     if len(found.calls) == 1:
         names = _attributes(found.inner.source)
         given = _given_for_base(model, found, call)
         if names and isinstance(given, (Name, Attr)) and means_the_same(given, call.scope):
-            yield found.inner.source, given, ".".join((text_of(source, given), *names))
+            code = ".".join((text_of(source, given), *names))
+            yield model.flow.values(found.inner.source), given, code
 
 
 def _attributes(expr: Expr) -> list[str]:

@@ -13,8 +13,10 @@ from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_state, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers, kept_iterator, made_ahead, stores_on
+from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp103_set_epoch_misplaced.unbound import counter_around
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -28,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Function,
     Node,
     Scope,
+    Stmt,
     Store,
     Try,
     last_name,
@@ -303,22 +306,32 @@ def _never_called(model: Model) -> Iterator[Suspect]:
             continue
         if not all(isinstance(v, (Lit, Unknown)) for v in model.flow.values(store.value)):
             continue
+        call = f"{unparse(target)}({unparse(store.value)})"
+        is_alone = isinstance(store.stmt, Assign) and len(store.stmt.targets) == 1
         yield Suspect(
             model.module_of(store.scope),
             target,
             f"`{unparse(target)} = {unparse(store.value)}` replaces the method",
+            fix=_call(store.stmt, call) if is_alone and store.stmt is not None else None,
             effect=_NEVER_SET,
-            advice=f"call `{unparse(target)}({unparse(store.value)})`",
+            advice=f"call `{call}`",
         )
     for module in model.modules:
         for scope in module.facts.scopes:
             for read in scope.reads:
                 stmt = read.stmt
                 if read.name == "set_epoch" and isinstance(stmt, ExprStmt) and stmt.value is read:
+                    counter = counter_around(stmt)
+                    call = f"{unparse(read)}({counter})"
                     yield Suspect(
                         module,
                         read,
                         f"`{unparse(read)}` is not called here: the parentheses are missing",
+                        fix=None if counter is None else _call(stmt, call),
                         effect=_NEVER_SET,
-                        advice="call it with the epoch's number",
+                        advice="call it with the epoch's number" if counter is None else "",
                     )
+
+
+def _call(stmt: Stmt, call: str) -> Fixer:
+    return replacing(stmt, call, f"Call `{call}`")

@@ -12,7 +12,7 @@ from sampler_lint.findings import Applicability
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import unbound_names, unparse, walk
-from sampler_lint.syntax.nodes import Call, For, Name, Scope, While
+from sampler_lint.syntax.nodes import For, Name, Scope, Stmt, While
 
 
 def unbound(model: Model) -> Iterator[Suspect]:
@@ -29,7 +29,7 @@ def unbound(model: Model) -> Iterator[Suspect]:
         for name in sorted(missing, key=lambda each: (each.row, each.col)):
             if is_expected(model, name, NameError, by_name=True):
                 continue
-            counter = _counter(call)
+            counter = counter_around(call.stmt)
             fix = None
             if counter is not None:
                 title = f"Pass `{counter}`"
@@ -45,9 +45,9 @@ def unbound(model: Model) -> Iterator[Suspect]:
             )
 
 
-def _counter(call: Call) -> str | None:
-    """What counts the turns of the loop around a call, by a plain name."""
-    for loop in call.stmt.ancestors() if call.stmt is not None else ():
+def counter_around(stmt: Stmt | None) -> str | None:
+    """What counts the turns of the loop around a statement, by a plain name."""
+    for loop in stmt.ancestors() if stmt is not None else ():
         if isinstance(loop, (For, While)):
             epoch = epoch_expression(loop)
             if isinstance(epoch, Name):

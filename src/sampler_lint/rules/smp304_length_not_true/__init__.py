@@ -54,7 +54,7 @@ class LengthNotTrue(Rule):
         class was simulated, and for `np.ceil(...)`, which becomes `int(np.ceil(...))`. Unsafe for a
         `__len__` of one `return`, if an expression is found that equals what every rank yields in
         every simulated case: only the author knows whether `__len__` or `__iter__` is wrong. No
-        other fix is offered.
+        other fix is offered, and none where ranks yield different numbers.
 
     How it is proved:
         Invariant `length-is-true`: the recorder counts what a loader of the fixture yields and

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
@@ -109,6 +110,16 @@ def _candidates(
     for rank, ranks in dict.fromkeys(_strides(module, cls)):
         yield f"len(range({rank}, {text}, {ranks}))"
         yield f"{text} // {ranks}"
+    for call in _ranges(cls):
+        yield f"len({text_of(module.source, call)})"
+
+
+def _ranges(cls: Class) -> Iterator[Call]:
+    """What ``__iter__`` goes through in steps: ``range(self.rank, len(self.data), self.ranks)``."""
+    iterate = cls.method("__iter__")
+    for call in iterate.calls if iterate is not None else ():
+        if RANGES.is_call(call) and len(call.positional) == 3:
+            yield call
 
 
 def _divided(module: Module, expr: Expr) -> tuple[str, str] | None:

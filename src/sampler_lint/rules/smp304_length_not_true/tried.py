@@ -11,13 +11,14 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
+from sampler_lint.edits.editor import Fixer
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._trials import defined_by, may_be_uneven, node_of
+from sampler_lint.rules._trials import defined_by, is_uneven, may_be_uneven, node_of
 from sampler_lint.rules.smp304_length_not_true.places import (
     differ,
     first_return,
@@ -73,7 +74,9 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     some = " (for some data)" if trial.from_data else ""
     where, node = place(model, module, cls, length, iterate, trial)
     why = (Related(model.place(iterate, iterate), "yielded here"),)
-    fix = partial(return_count, model, module, cls, length)
+    fix: Fixer | None = partial(return_count, model, module, cls, length)
+    if not may_be_uneven(cls) and any(map(is_uneven, trials.told)):
+        fix = None  # a length of its own for each rank would say that uneven ranks are meant
     return Suspect(
         where,
         node,

@@ -385,8 +385,7 @@ class Binding:
     ``enter`` (``with value as name``), ``param``, ``def``, ``class``, ``import``, ``aug``,
     ``opaque`` (``del``, ``except … as``, a pattern).
     ``path`` says which part of the value: ``(0, 1)`` is ``(_, name), … = value``. ``payload`` is
-    the parameter, the function, the class, or what is imported. ``within`` is the comprehension
-    whose variable it is: nothing outside reads that.
+    what is bound; ``within`` the comprehension whose variable it is: nothing outside reads that.
     """
 
     __slots__ = ("how", "name", "path", "payload", "stmt", "value", "within")

@@ -177,7 +177,7 @@ main(list(range(8)), list(range(9)))
         (
             "rest = ",
             "SMP507",
-            "(`_shuffling_elsewhere`): nothing",
+            "(`shuffled_by_processes`): nothing",
         ),
         ("class Halves", "SMP302", "what building ``cls`` takes"),
         ("self.data, self._size", "SMP203", "each with a loader that draws by it (`_uses`)"),
@@ -199,9 +199,9 @@ def test_asking_leaves_the_rules_as_they_were(said):
     from sampler_lint.domain.model import Model
     from sampler_lint.rules import smp507_never_shuffled as rule
 
-    before = (rule._is_off, rule.shuffles, vars(Model)["is_a"])
+    before = (rule._is_chosen, rule.reads_in_turn, vars(Model)["is_a"])
     said("return self.length")
-    assert (rule._is_off, rule.shuffles, vars(Model)["is_a"]) == before
+    assert (rule._is_chosen, rule.reads_in_turn, vars(Model)["is_a"]) == before
 
 
 def test_a_sampler_class_says_what_came_of_running_it(

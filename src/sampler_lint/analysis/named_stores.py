@@ -28,12 +28,9 @@ def named_stores(cls: Class) -> list[NamedStore]:
         for scope in (cls, *cls.module.inside(cls))
         for call in scope.calls
         if (last_name(call.func) or "").strip("_") == "setattr"
-        and len(call.positional) == _ARGUMENTS
+        and len(call.positional) == 1 + len(NamedStore._fields)
         and self_class(call.positional[0]) is cls
     ]
-
-
-_ARGUMENTS = 3
 
 
 def fills_dict(cls: Class) -> bool:

@@ -12,6 +12,7 @@ from sampler_lint.syntax.nodes import (
     For,
     If,
     Name,
+    Node,
     Return,
     Scope,
     Stmt,
@@ -32,7 +33,34 @@ def reaching(name: Name) -> list[Binding] | None:
     bindings = name.scope.bindings.get(name.id)
     if not bindings or len(bindings) == 1:
         return None
+    inside = _of_comprehension(name, bindings)
+    if inside:
+        return inside
     return reaching_at(name.scope, name.id, name.stmt)
+
+
+def _of_comprehension(name: Name, bindings: list[Binding]) -> list[Binding]:
+    """The bindings of the innermost comprehension around a read that binds its name."""
+    around = [
+        binding
+        for binding in bindings
+        if binding.within is not None
+        and binding.stmt is name.stmt
+        and _holds(binding.within, name)
+        # The first of what it goes over is computed outside.
+        and not _holds(binding.within.iters[0], name)
+    ]
+    innermost = max((_start(b.within) for b in around if b.within is not None), default=None)
+    return [b for b in around if b.within is not None and _start(b.within) == innermost]
+
+
+def _start(node: Node) -> tuple[int, int]:
+    return node.row, node.col
+
+
+def _holds(outer: Node, inner: Node) -> bool:
+    is_after = _start(outer) <= _start(inner)
+    return is_after and (inner.end_row, inner.end_col) <= (outer.end_row, outer.end_col)
 
 
 def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | None:
@@ -141,7 +169,10 @@ def _ordered(scope: Scope, name: str) -> tuple[list[Binding], list[int], list[in
         params: list[Binding] = []
         others: list[tuple[int, int]] = []
         is_own = True
+        is_read = any(binding.within is None for binding in scope.bindings[name])
         for place, binding in enumerate(scope.bindings[name]):
+            if binding.within is not None and is_read:
+                continue
             if binding.how == "param":
                 params.append(binding)
             elif binding.stmt is None or binding.stmt.scope is not scope:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Pack, Table, Unknown, View
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
     COUNTS,
@@ -210,6 +210,10 @@ def _passes_over(
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
                 yield from _passes_over(model, scope, stmt, arg, seen, iterated)
+            for each in _spread(model, source):
+                for found in _passes_over(model, scope, stmt, each, seen, iterated):
+                    # What the list holds may stand elsewhere: it is no name for the loader here.
+                    yield found._replace(source=source, iterated=source)
             return
     iterated = iterated or source
     for value in model.flow.values(source):
@@ -221,6 +225,18 @@ def _passes_over(
                 yield Pass(scope, stmt, given if named else source, loader, iterated)
         elif isinstance(value, ExtObj) and value.site is not source:
             yield from _passes_over_made(model, scope, stmt, value, seen, iterated)
+
+
+def _spread(model: Model, call: Call) -> Iterator[Expr]:
+    """What the lists hold that a call is given by ``*``: ``zip(*loaders)``."""
+    for arg in call.args:
+        for value in model.flow.values(arg.value) if arg.stars == 1 else ():
+            if isinstance(value, View):
+                value = value.table
+            if isinstance(value, Pack):
+                yield from value.items
+            elif isinstance(value, Table):
+                yield from (item for _, item in value.entries)
 
 
 def _gives_order(model: Model, value: Obj, scope: Scope) -> bool:

@@ -488,6 +488,13 @@ def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
     return any(
         caller.scope not in built.functions
         for function in built.functions
-        if function.name != "__init__"
+        if function.name != "__init__" and _may_order(function, name)
         for caller in model.flow.callers(function)
+    )
+
+
+def _may_order(function: Function, name: str) -> bool:
+    """Whether a function orders anything, or sets the attribute."""
+    return any(ORDERS.calls_in(function.calls)) or any(
+        _is_own(store.target, name) for store in function.stores
     )

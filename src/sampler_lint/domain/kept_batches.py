@@ -11,6 +11,7 @@ from sampler_lint.domain.epochs import Pass, pass_trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import shuffles
+from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.syntax.nodes import Call, Expr, For, Function, Name, Scope, Stmt
 
 _KEEPS = "itertools.cycle"
@@ -46,7 +47,7 @@ def _gone_over(scope: Scope) -> Iterator[tuple[Expr, Stmt]]:
 
 def _kept(model: Model, source: Expr, depth: int) -> Iterator[Call]:
     """The calls of ``cycle`` that iterating an expression goes over, also beside others."""
-    for value in model.flow.values(source) if depth < _DEEPEST else ():
+    for value in model.flow.values(source) if depth < DEEPEST_WRAPPING else ():
         if not isinstance(value, ExtObj):
             continue
         if value.dotted == _KEEPS and len(value.site.positional) == 1:
@@ -54,9 +55,6 @@ def _kept(model: Model, source: Expr, depth: int) -> Iterator[Call]:
         else:
             for given in value.site.positional:
                 yield from _kept(model, given, depth + 1)
-
-
-_DEEPEST = 3
 
 
 def _goes_on(model: Model, call: Call, stmt: Stmt) -> bool:

@@ -109,6 +109,7 @@ class _Extractor:
         self.scope: Scope
         self.facts: ModuleFacts
         self.stmt: Stmt | None = None
+        self.within: Comp | None = None
         self.order = 0
         self.depth = 0
         """How deep in an expression of its statement (or lambda) is what is read now."""
@@ -279,7 +280,7 @@ class _Extractor:
     ) -> Expr:
         assert self.stmt is not None
         if isinstance(node, ast.Name):
-            self.bind(Binding(node.id, how, self.stmt, value, path))
+            self.bind(Binding(node.id, how, self.stmt, value, path, within=self.within))
             return self.expr(node)
         if isinstance(node, (ast.Tuple, ast.List)):
             seq = _at(Seq(), node)
@@ -626,7 +627,9 @@ class _Extractor:
             comp.iters.append(source)
             if self.stmt is not None:
                 self.scope.iterated.append((source, self.stmt))
+                self.within, around = comp, self.within
                 self.target(generator.target, source, "element")
+                self.within = around
             comp.tests.extend(self.expr(test) for test in generator.ifs)
         comp.table = None
         if isinstance(node, ast.DictComp):

@@ -171,7 +171,7 @@ class Compare(Expr):
 
 
 class Comp(Expr):
-    """A comprehension; its variables are bound in the enclosing scope (close enough here)."""
+    """A comprehension; its variables are bound in the enclosing scope, ``within`` it."""
 
     __slots__ = ("elements", "iters", "kind", "table", "tests")
     kind: str
@@ -385,10 +385,10 @@ class Binding:
     ``enter`` (``with value as name``), ``param``, ``def``, ``class``, ``import``, ``aug``,
     ``opaque`` (``del``, ``except … as``, a pattern).
     ``path`` says which part of the value: ``(0, 1)`` is ``(_, name), … = value``. ``payload`` is
-    the parameter, the function, the class, or what is imported.
+    what is bound; ``within`` the comprehension whose variable it is: nothing outside reads that.
     """
 
-    __slots__ = ("how", "name", "path", "payload", "stmt", "value")
+    __slots__ = ("how", "name", "path", "payload", "stmt", "value", "within")
 
     def __init__(
         self,
@@ -398,6 +398,7 @@ class Binding:
         value: Expr | None = None,
         path: tuple[int, ...] = (),
         payload: Payload = None,
+        within: Comp | None = None,
     ) -> None:
         self.name = name
         self.how = how
@@ -405,6 +406,7 @@ class Binding:
         self.value = value
         self.path = path
         self.payload = payload
+        self.within = within
 
     @property
     def is_plain(self) -> bool:

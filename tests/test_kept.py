@@ -13,6 +13,7 @@ import pytest
 
 from cases import write_tree
 from sampler_lint import engine
+from sampler_lint.domain import tried
 from sampler_lint.execution import trials
 from sampler_lint.findings import Finding
 from sampler_lint.language_server.edited import Readable
@@ -319,6 +320,7 @@ class Tries:
             return before(interpreter, cls, **options)  # type: ignore[arg-type]
 
         patch.setattr(trials, "try_out", counted)
+        patch.setattr(tried, "_BY_TEXT", {})  # other tests have tried the same text
 
 
 @pytest.mark.parametrize(

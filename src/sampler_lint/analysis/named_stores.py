@@ -69,4 +69,4 @@ def may_spell(computed: Expr, name: str) -> bool:
     return re.fullmatch(".*".join(["", *written, ""]), name) is not None
 
 
-_PLACEHOLDER = re.compile(r"%[a-z]|\{[^}]*\}")
+_PLACEHOLDER = re.compile(r"%[a-z]|\{[^{}]*\}")

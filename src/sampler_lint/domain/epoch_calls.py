@@ -552,9 +552,9 @@ def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:
 def _hands_over_in(loop: Loop) -> bool:
     """Whether the turns of a loop are those of a generator, and another's code runs in between."""
     scope = loop.scope
-    return isinstance(scope, Function) and any(
-        node in scope.yields for node in nodes_in(statements(loop.body))
-    )
+    if not isinstance(scope, Function) or not scope.yields:
+        return False
+    return any(node in scope.yields for node in nodes_in(statements(loop.body)))
 
 
 def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:

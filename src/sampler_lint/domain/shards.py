@@ -121,7 +121,7 @@ def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
             for module in model.project.modules_in(program)
             if not is_test(module)
             for scope in module.facts.scopes
-            if isinstance(scope, Function) and not agrees(scope) and not _seeds_itself(scope)
+            if isinstance(scope, Function) and not agrees(scope)
             for draw in _shared_draws(model, module, scope)
         ]
     return known[program]
@@ -134,7 +134,7 @@ def _shared_draws(model: Model, module: Module, scope: Function) -> Iterator[Glo
         share = _taken(model, scope, call, partial(operator.is_, call)) if library else None
         if library is None or share is None or is_guarded(call):
             continue
-        if _is_partition(model, share[0]) and not _seeds_itself(share[1]):
+        if _is_partition(model, share[0]) and not any(map(_seeds_itself, (scope, share[1]))):
             who = scope.name if scope.cls is None else scope.cls.name
             what = f"the order of `{who}`"
             yield GlobalDraw(module, call, library, what, shared_by=share[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
@@ -51,6 +52,14 @@ class Values:
         self._tree = changed.new
         self._scopes = scopes_of(changed.new)
         self._kinds = Kinds(model, module, changed.new, changed.back)
+        self._assigned: dict[ast.AST, Assigned] = {}
+        self._called: dict[Assigned, list[tuple[ast.Attribute, frozenset[str]]]] = {}
+
+    def _assigned_in(self, function: ast.AST) -> Assigned:
+        """Worked out once, however many fixes read attributes there."""
+        if function not in self._assigned:
+            self._assigned[function] = Assigned(function)
+        return self._assigned[function]
 
     def wrong(self) -> str | None:
         """A value that is not what the fix takes it for, or may not be."""
@@ -278,10 +287,17 @@ class Values:
         )
 
     def _gone(self, name: str) -> str | None:
-        for one in self._tree.nodes:
-            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Del) and one.attr == name:
-                return f"line {one.lineno} deletes `{name}`"
-        return None
+        row = self._deleted.get(name)
+        return None if row is None else f"line {row} deletes `{name}`"
+
+    @cached_property
+    def _deleted(self) -> dict[str, int]:
+        """The attributes that are deleted anywhere, and in which line."""
+        return {
+            one.attr: one.lineno
+            for one in self._tree.nodes
+            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Del)
+        }
 
     def _own_seed(self, cls: Class, name: str) -> str | None:
         """A seed that the object keeps, and that is none or another one on each process."""
@@ -307,17 +323,24 @@ class Values:
     def _called_early(self, cls: Class, assigned: Assigned, method: str, where: str) -> str | None:
         """A call of the method in the constructor, before it stores what the method reads."""
         me = where.partition(".")[0]
-        for stmt, state in assigned.at.items():
-            if state is None or where in state:
-                continue
-            for one in ast.walk(stmt):
-                called = one.func if isinstance(one, ast.Call) else None
-                if not isinstance(called, ast.Attribute):
-                    continue
+        for called, state in self._calls_in(assigned):
+            if where not in state:
                 is_own = isinstance(called.value, ast.Name) and called.value.id == me
                 if (is_own or called.attr == "__init__") and self._runs(cls, called.attr, method):
                     return f"line {called.lineno} calls `{method}` before `{where}` is there"
         return None
+
+    def _calls_in(self, assigned: Assigned) -> list[tuple[ast.Attribute, frozenset[str]]]:
+        """The methods that a function calls, with what is assigned when their statement begins."""
+        if assigned not in self._called:
+            self._called[assigned] = [
+                (one.func, state)
+                for stmt, state in assigned.at.items()
+                if state is not None
+                for one in ast.walk(stmt)
+                if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+            ]
+        return self._called[assigned]
 
     def _runs(self, cls: Class, name: str, method: str) -> bool:
         """Whether a method of the class, or the constructor of a base, comes to call another."""
@@ -358,7 +381,7 @@ class Values:
         was_read = before is not None and any(path(one) == where for one in ast.walk(before))
         if not was_read and (reason := self._own_seed(scope, node.attr)):
             return reason
-        here = Assigned(method).at.get(stmt) if stmt is not None else None
+        here = self._assigned_in(method).at.get(stmt) if stmt is not None else None
         if here is not None and where in here:
             return None
         if any(node.attr in self._scopes.bound.get(one, ()) for one in (cls,)):
@@ -372,7 +395,7 @@ class Values:
         )
         if init is not None:
             me = init.args.args[0].arg if init.args.args else "self"
-            assigned = Assigned(init)
+            assigned = self._assigned_in(init)
             if assigned.end is not None and f"{me}.{node.attr}" in assigned.end:
                 early = self._called_early(scope, assigned, method.name, f"{me}.{node.attr}")
                 return early or self._skipped(scope, node.attr)

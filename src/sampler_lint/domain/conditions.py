@@ -63,16 +63,27 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
 
     Of the calls that pass one of some objects, if any does: the others run for other objects.
     """
-    stmt = place.stmt if isinstance(place, Call) else place
-    scope = stmt.scope if stmt is not None else None
-    if not isinstance(scope, Function) or not any(
-        _asks_parameters(test, scope) for test, _ in tests(model, place)
-    ):
+    scope = _function_asked(model, place)
+    if scope is None:
         return False
     callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
     passing = [call for call in callers if _passes(model, call, objects)]
     through = passing or callers
     return bool(through) and all(_excludes(model, call, place, scope) for call in through)
+
+
+def _function_asked(model: Model, place: Stmt | Call) -> Function | None:
+    """The function of a place, if a test on the way to it asks nothing but its parameters."""
+    known: dict[Stmt | Call, Function | None] = model.memo.setdefault(_function_asked, {})
+    if place not in known:
+        stmt = place.stmt if isinstance(place, Call) else place
+        scope = stmt.scope if stmt is not None else None
+        known[place] = None
+        if isinstance(scope, Function) and any(
+            _asks_parameters(test, scope) for test, _ in tests(model, place)
+        ):
+            known[place] = scope
+    return known[place]
 
 
 def _asks_parameters(test: Expr, function: Function) -> bool:

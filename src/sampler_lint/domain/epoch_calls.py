@@ -513,15 +513,19 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
     What another program, a test or a function that nothing on the way calls does has no say, nor
     what runs under an answer that the pass does not, or in another loop beside this one.
     """
-    stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
     if sampler_around(model, found.loop.scope) is not None and not is_test(model.module_of(scope)):
         return model.project.same_program(scope, found.loop.scope)
-    if isinstance(node, (Call, Stmt)) and contradict(
-        model, [node], [found.inner.stmt, *found.calls]
-    ):
+    if not _is_run_in(model, found, scope, node):
         return False
-    if isinstance(node, (Call, Stmt)) and is_left_out(model, node, [found.inner.loader]):
-        return False
+    return not isinstance(node, (Call, Stmt)) or not (
+        contradict(model, [node], [found.inner.stmt, *found.calls])
+        or is_left_out(model, node, [found.inner.loader])
+    )
+
+
+def _is_run_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:
+    """Whether a turn of the loop, or of one that runs the loop again, comes by a place."""
+    stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
     if stmt is not None and found.loop.encloses(stmt):
         return True
     if stmt is not None and _hands_over_in(found.loop) and loops_over_stmt(model, stmt):

@@ -655,11 +655,18 @@ def _kept(value: Sym, stmt: Assign) -> Sym:
 
 def _holds(expr: Expr, call: Call) -> bool:
     """Whether the call is the expression or a part of it."""
-    if (expr.end_row, expr.end_col) <= (call.row, call.col):
-        return False  # seen from the places: long lists are walked once, not for each item
-    if (call.end_row, call.end_col) <= (expr.row, expr.col):
-        return False
-    return any(node is call for node in walk(expr))
+    begin, end = (call.row, call.col), (call.end_row, call.end_col)
+    todo = [expr]
+    while todo:
+        node = todo.pop()
+        if node is call:
+            return True
+        todo += [  # by the places: each item of a long list is not walked for all the others
+            child
+            for child in children(node)
+            if (child.end_row, child.end_col) > begin and (child.row, child.col) < end
+        ]
+    return False
 
 
 class _Index:

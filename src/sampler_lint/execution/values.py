@@ -434,6 +434,7 @@ class Klass:
     """The members of an enumeration that were read."""
     passed: Mapping[str, tuple[Passed, ...]] = field(default_factory=dict)
     """What the tree passes for the parameters of its constructor."""
+    _is_asked: bool = False
 
     def setter(self, name: str) -> Fn | None:
         """What runs when the property of that name is set."""
@@ -443,11 +444,17 @@ class Klass:
     @cached_property
     def mro(self) -> list[Any]:
         """The linearised hierarchy; a base outside the tree stays as it is."""
+        if self._is_asked:
+            raise CannotTellError("a class that takes the place of its base")
+        self._is_asked = True
         out: dict[int, Any] = {id(self): self}
-        for base in self.bases:
-            for ancestor in base.mro if isinstance(base, Klass) else [base]:
-                out.pop(id(ancestor), None)
-                out[id(ancestor)] = ancestor
+        try:
+            for base in self.bases:
+                for ancestor in base.mro if isinstance(base, Klass) else [base]:
+                    out.pop(id(ancestor), None)
+                    out[id(ancestor)] = ancestor
+        finally:
+            self._is_asked = False
         return list(out.values())
 
 

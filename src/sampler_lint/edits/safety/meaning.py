@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.model import Model
@@ -222,20 +222,26 @@ def _can_reach(tree: Tree, scopes: Scopes, store: ast.Name, read: ast.Name) -> b
 def reads(changed: Changed) -> str | None:
     """A name, or an attribute of the object itself, that may not be there where it is read."""
     scopes = scopes_of(changed.new)
+    before = functools.cache(functools.partial(_read_before, changed))
     for name in scopes.names:
         # Where an f-string is edited, the places in it are not known: all of it may be new.
         is_new = changed.is_written(name) if name in changed.new.spans else name not in changed.back
         if is_new and isinstance(name.ctx, ast.Load):
-            reason = _unassigned(changed, scopes, name)
+            reason = _unassigned(changed, scopes, name, before)
             if reason:
                 return reason
     return None
 
 
-def _unassigned(changed: Changed, scopes: Scopes, node: ast.Name) -> str | None:
+def _unassigned(
+    changed: Changed,
+    scopes: Scopes,
+    node: ast.Name,
+    read_before: Callable[[ast.stmt | None], set[str]],
+) -> str | None:
     here = scopes.scope(node)
     owner = scopes.binder(node.id, here)
-    before = _read_before(changed, node)
+    before = read_before(changed.new.statement(node))
     called = changed.new.parents[node]
     is_called = isinstance(called, ast.Call) and called.func is node
     if is_called and owner is not None and is_builtin(node.id):
@@ -318,9 +324,8 @@ def _inner(scopes: Scopes, here: ast.AST, owner: ast.AST) -> ast.AST:
     return here
 
 
-def _read_before(changed: Changed, node: ast.AST) -> set[str]:
-    """What the statement read in any case before an edit changed a part of it."""
-    stmt = changed.new.statement(node)
+def _read_before(changed: Changed, stmt: ast.stmt | None) -> set[str]:
+    """What a statement read in any case before an edit changed a part of it."""
     old = changed.back.get(stmt) if stmt is not None else None
     if old is None:
         return set()

@@ -19,7 +19,7 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Pack, Table, Unknown, Value, View
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import MOST_CALLERS_OF_WAYS, MOST_STATES
-from sampler_lint.syntax.navigation import children, expressions, statements, walk
+from sampler_lint.syntax.navigation import children, expressions, holds, statements, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
@@ -276,7 +276,7 @@ class _Run:
 
     def _hit(self, stmt: Stmt, state: State) -> None:
         for expr in expressions(stmt):
-            if _holds(expr, self.call):
+            if holds(expr, self.call):
                 self.hits += self._reach(expr, state)
                 return
         self.hits.append(state)  # it stands so deep that it is an expression of its own
@@ -287,7 +287,7 @@ class _Run:
             yield state
             return
         for position, child in enumerate(_parts(expr)):
-            if not _holds(child, self.call):
+            if not holds(child, self.call):
                 continue
             if isinstance(expr, Choice) and expr.kind == "if" and child is not expr.test:
                 assert expr.test is not None
@@ -651,22 +651,6 @@ def _kept(value: Sym, stmt: Assign) -> Sym:
     if value.none is None and value.truth is None and not value.param:
         return replace(value, key=f"{value.key}@{stmt.order}")
     return value
-
-
-def _holds(expr: Expr, call: Call) -> bool:
-    """Whether the call is the expression or a part of it."""
-    begin, end = (call.row, call.col), (call.end_row, call.end_col)
-    todo = [expr]
-    while todo:
-        node = todo.pop()
-        if node is call:
-            return True
-        todo += [  # by the places: each item of a long list is not walked for all the others
-            child
-            for child in children(node)
-            if (child.end_row, child.end_col) > begin and (child.row, child.col) < end
-        ]
-    return False
 
 
 class _Index:

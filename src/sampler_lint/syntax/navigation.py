@@ -92,6 +92,22 @@ def walk(node: Expr) -> Iterator[Expr]:
             stack += reversed(children(current))
 
 
+def holds(expr: Expr, part: Expr) -> bool:
+    """Whether one expression is another, or a part of it."""
+    begin, end = (part.row, part.col), (part.end_row, part.end_col)
+    todo = [expr]
+    while todo:
+        node = todo.pop()
+        if node is part:
+            return True
+        todo += [  # by the places: each item of a long list is not walked for all the others
+            child
+            for child in children(node)
+            if (child.end_row, child.end_col) > begin and (child.row, child.col) < end
+        ]
+    return False
+
+
 def expressions(stmt: Stmt) -> Iterator[Expr]:
     """The expressions of the statement itself, not of the statements inside it."""
     if isinstance(stmt, Assign):

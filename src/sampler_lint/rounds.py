@@ -443,7 +443,7 @@ class Rounds(Generic[CheckedT]):
     def _take_back_what_brings_up_others(self) -> bool:
         """Go back to where a finding appeared that still stands, and block what brought it up.
 
-        What was there before, hidden by what is mended now, was not brought up.
+        What was there before, hidden by what is fixed now, was not brought up.
         """
         for finding in self._states[-1].checked.findings:
             now = finding

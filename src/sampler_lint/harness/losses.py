@@ -47,7 +47,7 @@ def lost(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
                 tuple(places(run, job)),
             )
     elif left := _never_read(job, every):
-        yield Diagnosis("SMP405", f"{left}; mend how the sampler counts", *where, read)
+        yield Diagnosis("SMP405", f"{left}; correct how the sampler counts", *where, read)
 
 
 def _never_read(job: Sequence[Stream], every: Sequence[Share]) -> str | None:

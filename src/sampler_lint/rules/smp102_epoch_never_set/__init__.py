@@ -202,7 +202,7 @@ class _Missing(NamedTuple):
 
 
 def _suspect(model: Model, missing: Sequence[_Missing]) -> Suspect:
-    """What is told of all that one loop reads: mended together, or the finding would stay."""
+    """What is told of all that one loop reads: fixed together, or the finding would stay."""
     first, *others = missing
     suspect = _told(model, first.found, first.reached)
     if first.doubt is not None:

@@ -47,8 +47,8 @@ FEW_VALUES = 2
 MOST_STEPS = 250_000
 #: Files that what a class does may rest on, for it to be tried once for all classes of its text.
 MOST_FILES_OF_CLASS = 8
-#: Trials that are kept for classes of the same text, in one process.
-MOST_TEXTS_TRIED = 2_000
+#: Trials that are kept for classes of the same text, in one process: about 10 kB each.
+MOST_TEXTS_TRIED = 500
 #: Attributes tried as a length.
 MOST_ATTRIBUTES = 10
 #: How alike two spellings must be for a slip of the pen (`num_worker` and `num_workers`: 0.95).

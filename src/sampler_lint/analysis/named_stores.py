@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import Formatter
 from typing import NamedTuple
 
 from sampler_lint.syntax.navigation import self_class, walk
@@ -64,9 +65,19 @@ def may_spell(computed: Expr, name: str) -> bool:
         re.escape(part)
         for node in walk(computed)
         if isinstance(node, Const) and isinstance(node.value, str)
-        for part in _PLACEHOLDER.split(node.value)
+        for part in _written_in(node.value)
     ]
     return re.fullmatch(".*".join(["", *written, ""]), name) is not None
 
 
-_PLACEHOLDER = re.compile(r"%[a-z]|\{[^{}]*\}")
+def _written_in(template: str) -> list[str]:
+    """What a template says besides the places for values: ``{}`` and ``%s``."""
+    try:
+        parts = [literal for literal, *_ in Formatter().parse(template)]
+    except ValueError:
+        parts = [template]
+    return [
+        piece[1:] if number else piece
+        for part in parts
+        for number, piece in enumerate(part.split("%"))
+    ]

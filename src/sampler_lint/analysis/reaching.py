@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sampler_lint.limits import MOST_REACHING
-from sampler_lint.syntax.navigation import leaves
+from sampler_lint.syntax.navigation import holds, leaves
 from sampler_lint.syntax.nodes import (
     Binding,
     Class,
@@ -46,9 +46,9 @@ def _of_comprehension(name: Name, bindings: list[Binding]) -> list[Binding]:
         for binding in bindings
         if binding.within is not None
         and binding.stmt is name.stmt
-        and _holds(binding.within, name)
+        and holds(binding.within, name)
         # The first of what it goes over is computed outside.
-        and not _holds(binding.within.iters[0], name)
+        and not holds(binding.within.iters[0], name)
     ]
     innermost = max((_start(b.within) for b in around if b.within is not None), default=None)
     return [b for b in around if b.within is not None and _start(b.within) == innermost]
@@ -56,11 +56,6 @@ def _of_comprehension(name: Name, bindings: list[Binding]) -> list[Binding]:
 
 def _start(node: Node) -> tuple[int, int]:
     return node.row, node.col
-
-
-def _holds(outer: Node, inner: Node) -> bool:
-    is_after = _start(outer) <= _start(inner)
-    return is_after and (inner.end_row, inner.end_col) <= (outer.end_row, outer.end_col)
 
 
 def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | None:

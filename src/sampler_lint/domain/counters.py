@@ -62,8 +62,8 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
 def is_kept_as_zero(model: Model, number: Attr) -> bool:
     """Whether an attribute of ``self`` is certainly never set to anything but 0."""
     cls = self_class(number.value)
-    stores = _all_stores(model, cls, number.name) if cls is not None else None
-    return bool(stores) and all(s.how == "assign" and _is_zero(s.value) for s in stores or ())
+    stores = (_all_stores(model, cls, number.name) if cls is not None else None) or []
+    return bool(stores) and all(s.how == "assign" and _is_zero(s.value) for s in stores)
 
 
 def _all_stores(model: Model, cls: Class, name: str) -> list[Store] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint import catalog
 from sampler_lint.analysis.values import ExtObj, Obj
-from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.epoch_calls import loops_over_stmt
 from sampler_lint.domain.epochs import Pass, pass_trains
 from sampler_lint.domain.model import Model
@@ -15,9 +15,6 @@ from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.syntax.nodes import Call, Expr, For, Function, Name, Scope, Stmt
 
 _KEEPS = "itertools.cycle"
-_RANDOM = tuple(
-    TORCH_DATA + name for name in ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
-)
 
 
 def kept_passes(model: Model) -> Iterator[tuple[Call, Obj]]:
@@ -89,6 +86,17 @@ def _orders_anew(model: Model, loader: Obj) -> bool:
     """Whether each pass of a loader certainly has another order."""
     options = model.option(loader, "shuffle", False)
     return (options is not None and True in options) or any(
-        any(model.is_a(sampler, name) for name in _RANDOM) or shuffles(model, sampler) is True
+        _always_draws(model, sampler) or shuffles(model, sampler) is True
         for sampler in model.samplers_of(loader)
+    )
+
+
+def _always_draws(model: Model, sampler: Obj) -> bool:
+    """Whether the catalog says of the sampler's class, or a base, that its order is random."""
+    hierarchy = [sampler.cls] if isinstance(sampler.cls, str) else model.flow.mro(sampler.cls)
+    return any(
+        known.shuffles is True
+        for base in hierarchy
+        if isinstance(base, str)
+        for known in catalog.known_mro(base)
     )

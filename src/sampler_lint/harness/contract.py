@@ -384,7 +384,12 @@ class _Examination:
         else:
             ends = sorted({0, setting.world_size - 1})
             ranks = world(self._epochs)
-            errors = [one.error for rank in ranks for one in rank.passes[:1] if one.error]
+            errors = [
+                one.error
+                for rank in ranks
+                for one in rank.passes[:1]
+                if one.error and not one.stuck
+            ]
             if not setting.size and len(errors) == len(ranks):
                 for rank, error in zip(ranks, errors, strict=True):  # no rank gives any of nothing
                     rank.refusal = rank.refusal or error.removeprefix("raises ")

@@ -552,21 +552,23 @@ class Project:
             return False
 
     def module_telling(self, path: str) -> Module | None:
-        """As :meth:`module_at`, but in a very big tree None for a file that can tell little.
+        """As :meth:`module_at`, but None for a file that can tell little (:meth:`may_tell`)."""
+        return self.module_at(path) if self.may_tell(path) else None
 
-        There most of what files import is models and their settings. What an import brings counts
-        if it may say which rank this is, seed, or be a kind of data.
+    def may_tell(self, path: str) -> bool:
+        """Whether a file of the tree is worth parsing for what an import brings from it.
+
+        In a very big tree most of what files import is models and their settings. What an import
+        brings there counts if it may say which rank this is, seed, or be a kind of data.
         """
-        if not self.is_narrowed or path in self._modules or path not in self.files:
-            return self.module_at(path)
-        if not (path.endswith("__init__.py") or path in self.seeding):
-            try:
-                told = says_rank_or_data(self.bytes_of(path))
-            except SourceError:
-                told = False
-            if not told:
-                return None
-        return self.module_at(path)
+        if path not in self.files:
+            return False
+        if not self.is_narrowed or path in self._modules or path in self.seeding:
+            return True
+        try:
+            return path.endswith("__init__.py") or says_rank_or_data(self.bytes_of(path))
+        except SourceError:
+            return False
 
     # -- calls by name
 

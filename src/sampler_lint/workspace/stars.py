@@ -2,101 +2,140 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from sampler_lint.syntax.nodes import Const, ModuleFacts, Seq
+from sampler_lint.source import SourceError
+from sampler_lint.syntax.nodes import Const, Imported, ModuleFacts, Seq
+from sampler_lint.workspace.places import Importer, Place
 from sampler_lint.workspace.project import Project
 
-
-class _Stars(NamedTuple):
-    """The files whose names star imports bring to a file, the last import first."""
-
-    files: list[ModuleFacts]
-    named: dict[str, int]
-    """The first of the files that brings each name as its own."""
-    deeper: list[tuple[int, frozenset[object] | None]]
-    """The files that have star imports themselves, and their ``__all__`` (None: not listed)."""
+_WORD = re.compile(rb"\w+")
 
 
 class StarImports:
-    """Finds the file that a name comes from; each file's imports are looked through once."""
+    """Finds the file that a name comes from.
+
+    A package may hand on hundreds of others, so a file is parsed only if the name is in its text,
+    or in that of a file which its own star imports may bring.
+    """
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._stars: dict[ModuleFacts, _Stars] = {}
         self._sources: dict[tuple[ModuleFacts, str], ModuleFacts | None] = {}
+        self._starred: dict[ModuleFacts, list[str]] = {}
+        self._words: dict[str, frozenset[bytes] | None] = {}
+        """What the text of each file says that star imports lead to; None: it cannot be told."""
+        self._into: dict[str, list[str]] = {}
+        """The files that each of them may be brought to."""
+        self._leading: dict[str, tuple[int, set[str], set[str]]] = {}
+        self._facts: dict[str, ModuleFacts | None] = {}
 
     def source(self, facts: ModuleFacts, name: str) -> ModuleFacts | None:
         """The file whose variable ``name`` a star import brings; the last import wins."""
-        known = self._sources
-        if (facts, name) in known:
-            return known[facts, name]
-        is_private = name.startswith("_")
+        if (facts, name) not in self._sources:
+            self._sources[facts, name] = self._find(facts, name)
+        return self._sources[facts, name]
+
+    def _find(self, facts: ModuleFacts, name: str) -> ModuleFacts | None:
         seen = {facts}
-        found = None
-        way = [(facts, iter(self._of(facts).deeper))]
-        while way and found is None:
-            at, deeper = way[-1]
-            stars = self._stars[at]
-            first = stars.named.get(name)
-            for number, exported in deeper:
-                if first is not None and number >= first:
-                    found = stars.files[first]
-                    break
-                if is_private if exported is None else name not in exported:
+        way = [iter(self._brought_to(facts))]
+        own = self._project.module_of(facts).path
+        leading = self._leading_to(name, own)
+        while way:
+            for path in way[-1] if leading else ():
+                other = self._told(path) if path in leading else None
+                if other is None or other in seen:
                     continue
-                other = stars.files[number]
-                found = known.get((other, name))
-                if found is not None:
-                    break
-                if other not in seen and (other, name) not in known:
-                    seen.add(other)
-                    way.append((other, iter(self._of(other).deeper)))
+                seen.add(other)
+                if not _exports(other, name):
+                    continue
+                if name in other.bindings:
+                    return other
+                if other.star_imports:
+                    way.append(iter(self._brought_to(other)))
                     break
             else:
-                found = None if first is None else stars.files[first]
-                if found is None:
-                    way.pop()
-        # Where nothing is found, nothing is in all that was looked at.
-        known.update(((each, name), found) for each in ([e for e, _ in way] or seen))
-        return known[facts, name]
-
-    def _of(self, facts: ModuleFacts) -> _Stars:
-        if facts not in self._stars:
-            self._stars[facts] = self._find(facts)
-        return self._stars[facts]
-
-    def _find(self, facts: ModuleFacts) -> _Stars:
-        stars = _Stars([], {}, [])
-        module = self._project.module_of(facts)
-        for target, level in reversed(facts.star_imports):
-            path = self._project.imports.find(target, module, level)
-            other = self._project.module_telling(path) if path is not None else None
-            if other is None or other.facts is facts:
-                continue
-            if other.facts.star_imports:
-                stars.deeper.append((len(stars.files), _said(other.facts)))
-            for name in _exported(other.facts):
-                stars.named.setdefault(name, len(stars.files))
-            stars.files.append(other.facts)
-        return stars
-
-
-def _said(facts: ModuleFacts) -> frozenset[object] | None:
-    """The names in ``__all__``; None if ``import *`` brings all but private ones."""
-    for binding in facts.bindings.get("__all__", ()):
-        if isinstance(binding.value, Seq):
-            return frozenset(i.value for i in binding.value.items if isinstance(i, Const))
+                way.pop()
         return None
-    return None
+
+    def _brought_to(self, facts: ModuleFacts) -> list[str]:
+        """The files that star imports bring to a file, the last first."""
+        if facts not in self._starred:
+            stars = [
+                Imported(target, None, level) for target, level in reversed(facts.star_imports)
+            ]
+            self._starred[facts] = self._found(stars, self._project.module_of(facts))
+            self._look_into(self._starred[facts])
+        return self._starred[facts]
+
+    def _told(self, path: str) -> ModuleFacts | None:
+        """What is in a file, parsed now if need be."""
+        if path not in self._facts:
+            module = self._project.module_telling(path)
+            self._facts[path] = None if module is None else module.facts
+        return self._facts[path]
+
+    def _found(self, imports: Iterable[Imported], importer: Importer) -> list[str]:
+        """The files of the tree among what is imported whole."""
+        found = [
+            self._project.imports.find(each.name, importer, each.level)
+            for each in imports
+            if each.attribute is None
+        ]
+        return [path for path in found if path is not None and self._project.may_tell(path)]
+
+    def _look_into(self, paths: Iterable[str]) -> None:
+        """Read the words of files, and of those that they may bring."""
+        todo = [path for path in paths if path not in self._words]
+        while todo:
+            path = todo.pop()
+            if path in self._words:
+                continue
+            told = self._project.imports_told(path)
+            try:
+                words = frozenset(_WORD.findall(self._project.bytes_of(path)))
+            except SourceError:
+                words = frozenset()
+            self._words[path] = None if told is None else words
+            for other in self._found(told or (), Place.of(path)):
+                self._into.setdefault(other, []).append(path)
+                todo.append(other)
+
+    def _leading_to(self, name: str, own: str) -> set[str]:
+        """The files looked into that say a name, or may be brought one that does.
+
+        None are, if only the file does that asks for it, in which nothing binds it.
+        """
+        size, said, leading = self._leading.get(name, (0, set(), set()))
+        if size != len(self._words):
+            word = name.encode() if name.isascii() else None  # others can be spelled in many ways
+            said = {
+                path
+                for path, words in self._words.items()
+                if word is None or words is None or word in words
+            }
+            leading, todo = set(said), list(said)
+            while todo:
+                new = [each for each in self._into.get(todo.pop(), ()) if each not in leading]
+                leading.update(new)
+                todo += new
+            self._leading[name] = len(self._words), said, leading
+        return leading if said - {own} else set()
 
 
-def _exported(facts: ModuleFacts) -> Iterable[str]:
-    """The names of a file that ``from module import *`` may bring."""
+def _exports(facts: ModuleFacts, name: str) -> bool:
+    """Whether ``import *`` brings a name of a file: what is in ``__all__``, or what is not private.
+
+    Source: https://docs.python.org/3/reference/simple_stmts.html#the-import-statement
+    """
     for binding in facts.bindings.get("__all__", ()):
         if isinstance(binding.value, Seq):
-            said = {item.value for item in binding.value.items if isinstance(item, Const)}
-            return said & facts.bindings.keys()
-        return facts.bindings
-    return [name for name in facts.bindings if not name.startswith("_")]
+            return any(isinstance(i, Const) and i.value == name for i in binding.value.items)
+        break  # made elsewhere: it may list any
+    else:
+        return not name.startswith("_")
+    return True
+
+
+__all__ = ["StarImports"]

@@ -15,6 +15,7 @@ import pytest
 
 from cases import working_in
 from sampler_lint import engine
+from sampler_lint.harness.world import World
 
 pytestmark = pytest.mark.frameworks
 
@@ -125,17 +126,23 @@ def codes(folder: Path) -> set[str]:
         return {found.code for found in engine.check(["."]).findings}
 
 
-def run(folder: Path, *launcher: str) -> str:
-    """Train; what the processes said if one of them died.
+def run(folder: Path, world: World) -> str:
+    """Train on two processes; what they said if one of them died."""
+    for note in folder.glob("rank*.json"):
+        note.unlink()
+    done = world.run(folder / "train.py", timeout=120)
+    return "" if done.finished else done.trouble + "".join(rank.stderr for rank in done.ranks)
+
+
+def launched(folder: Path) -> str:
+    """As :func:`run`, where Lightning starts the processes itself.
 
     On a busy machine gloo's own rendezvous is refused at times, before a line of the program under
     test has had a say: once more, then.
     """
     for _ in range(2):
-        for note in folder.glob("rank*.json"):
-            note.unlink()
         done = subprocess.run(
-            [sys.executable, *launcher, "train.py"],
+            [sys.executable, "train.py"],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -155,7 +162,6 @@ def seen(folder: Path) -> list[list[int]]:
 
 def assert_halves(folder: Path) -> None:
     """Each process has read a half of the data, and together they have read all of it."""
-    assert run(folder) == ""
     first, second = seen(folder)
     assert len(first) == len(second)
     assert sorted(first + second) == list(range(SAMPLES))
@@ -171,24 +177,26 @@ def buckets(
     return BUCKETS.format(base=base, params=params, kept=kept, size=size, source=source)
 
 
-def test_lightning_and_a_missing_batch_size(tmp_path: Path) -> None:
+def test_lightning_and_a_missing_batch_size(tmp_path: Path, gloo_session: World) -> None:
     made = "Buckets(SequentialSampler(dataset), 4)"
     write(tmp_path, LIGHTNING, buckets(size="self.size"), made)
     assert codes(tmp_path) == {"SMP301"}
-    assert "Lightning can't inject a (distributed) sampler" in run(tmp_path)
+    assert "Lightning can't inject a (distributed) sampler" in run(tmp_path, gloo_session)
     with working_in(tmp_path):
         engine.fix(["."])
     assert codes(tmp_path) == set()
+    assert run(tmp_path, gloo_session) == ""
     assert_halves(tmp_path)
 
 
-def test_lightning_and_a_missing_drop_last(tmp_path: Path) -> None:
+def test_lightning_and_a_missing_drop_last(tmp_path: Path, gloo_session: World) -> None:
     made = "Buckets(SequentialSampler(dataset), 4)"
     write(tmp_path, LIGHTNING, buckets(kept="self.sampler = sampler"), made)
     assert codes(tmp_path) == {"SMP301"}
-    assert "Lightning can't inject a (distributed) sampler" in run(tmp_path)
+    assert "Lightning can't inject a (distributed) sampler" in run(tmp_path, gloo_session)
     with working_in(tmp_path):
         engine.fix(["."])
+    assert run(tmp_path, gloo_session) == ""
     assert_halves(tmp_path)
 
 
@@ -220,49 +228,54 @@ def test_lightning_and_a_missing_drop_last(tmp_path: Path) -> None:
     ids=["required", "keyword", "data_source"],
 )
 def test_lightning_cannot_rebuild(
-    tmp_path: Path, params: str, kept: str, source: str, made: str, error: str
+    tmp_path: Path,
+    gloo_session: World,
+    params: str,
+    kept: str,
+    source: str,
+    made: str,
+    error: str,
 ) -> None:
     write(tmp_path, LIGHTNING, buckets(params=params, kept=kept, source=source), made)
     assert codes(tmp_path) == {"SMP302"}
-    assert error in run(tmp_path)
+    assert error in run(tmp_path, gloo_session)
 
 
 def test_lightning_rebuilds(tmp_path: Path) -> None:
     write(tmp_path, LIGHTNING, buckets(), "Buckets(SequentialSampler(dataset), 4)")
     assert codes(tmp_path) == set()
+    assert launched(tmp_path) == ""
     assert_halves(tmp_path)
 
 
-def test_lightning_behind_a_check_of_the_base(tmp_path: Path) -> None:
+def test_lightning_behind_a_check_of_the_base(tmp_path: Path, gloo_session: World) -> None:
     checked = "assert isinstance(batches, BatchSampler)\n        return"
     train = LIGHTNING.replace("return DataLoader", f"{checked} DataLoader")
     write(tmp_path, train, buckets(), "Buckets(SequentialSampler(dataset), 4, True)")
     assert codes(tmp_path) == {"SMP303"}
-    assert "AssertionError" in run(tmp_path)
+    assert "AssertionError" in run(tmp_path, gloo_session)
     with working_in(tmp_path):
         engine.fix(["."])
     assert "class Buckets(BatchSampler)" in (tmp_path / "batches.py").read_text()
     assert codes(tmp_path) == set()
+    assert run(tmp_path, gloo_session) == ""
     assert_halves(tmp_path)
 
 
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-
-
-def test_accelerate_and_the_last_round_of_batches(tmp_path: Path) -> None:
+def test_accelerate_and_the_last_round_of_batches(tmp_path: Path, gloo_session: World) -> None:
     made = "Buckets(SequentialSampler(dataset), 4)"
     bad = buckets(kept="self.sampler = sampler", params="sampler, batch_size")
     write(tmp_path, ACCELERATE, bad, made, samples=20)
     assert codes(tmp_path) == {"SMP306"}
-    assert run(tmp_path, *TORCHRUN) == ""
+    assert run(tmp_path, gloo_session) == ""
     assert list(map(len, seen(tmp_path))) == [3, 2]  # DDP would wait for ever
     write(tmp_path, ACCELERATE, buckets(), made, samples=20)
     assert codes(tmp_path) == set()
-    assert run(tmp_path, *TORCHRUN) == ""
+    assert run(tmp_path, gloo_session) == ""
     assert list(map(len, seen(tmp_path))) == [2, 2]
 
 
-def test_accelerate_counts_a_batch_of_all_ranks(tmp_path: Path) -> None:
+def test_accelerate_counts_a_batch_of_all_ranks(tmp_path: Path, gloo_session: World) -> None:
     train = ACCELERATE.replace("even_batches=False", "").replace(
         "seen = [", "seen = [loader.total_batch_size] + ["
     )
@@ -270,10 +283,10 @@ def test_accelerate_counts_a_batch_of_all_ranks(tmp_path: Path) -> None:
     bad = buckets(kept="self.sampler = sampler", size="self.size", params="sampler, batch_size")
     write(tmp_path, train, bad, made)
     assert codes(tmp_path) == {"SMP301"}
-    assert "TypeError: unsupported operand type(s) for *: 'NoneType'" in run(tmp_path, *TORCHRUN)
+    assert "TypeError: unsupported operand type(s) for *: 'NoneType'" in run(tmp_path, gloo_session)
     with working_in(tmp_path):
         engine.fix(["."])
-    assert run(tmp_path, *TORCHRUN) == ""
+    assert run(tmp_path, gloo_session) == ""
     assert [share[0] for share in seen(tmp_path)] == [8, 8]
 
 
@@ -294,28 +307,28 @@ class Share(Sampler):
 
 
 @pytest.mark.parametrize(
-    ("train", "sampler", "launcher"),
+    ("train", "sampler"),
     [
-        (ACCELERATE, "DistributedSampler(dataset)", TORCHRUN),
-        (ACCELERATE, "Share(dataset, accelerator.process_index, 2)", TORCHRUN),
-        (LIGHTNING, "Share(dataset, self.trainer.global_rank, 2)", ()),
+        (ACCELERATE, "DistributedSampler(dataset)"),
+        (ACCELERATE, "Share(dataset, accelerator.process_index, 2)"),
+        (LIGHTNING, "Share(dataset, self.trainer.global_rank, 2)"),
     ],
     ids=["accelerate", "accelerate-own", "lightning-own"],
 )
 def test_a_part_is_divided_again(
-    tmp_path: Path, train: str, sampler: str, launcher: tuple[str, ...]
+    tmp_path: Path, gloo_session: World, train: str, sampler: str
 ) -> None:
     train = train.replace("import Buckets", "import Share")
     train = train.replace("SequentialSampler,", "DistributedSampler, SequentialSampler,")
     bad = train.replace("batch_sampler=batches", f"batch_size=4, sampler={sampler}")
     write(tmp_path, bad, SHARE, "None")
     assert codes(tmp_path) == {"SMP307"}
-    assert run(tmp_path, *launcher) == ""
+    assert run(tmp_path, gloo_session) == ""
     assert len({str(each) for each in seen(tmp_path)}) == 2
     assert len(indices(seen(tmp_path))) == SAMPLES // 2
     write(tmp_path, train.replace("batch_sampler=batches", "batch_size=4"), SHARE, "None")
     assert codes(tmp_path) == set()
-    assert run(tmp_path, *launcher) == ""
+    assert run(tmp_path, gloo_session) == ""
     assert indices(seen(tmp_path)) == set(range(SAMPLES))
 
 

@@ -35,6 +35,8 @@ class Timings:
     """The first rule that needs a part of the model pays for all that use it."""
     files: dict[str, float] = field(default_factory=dict)
     """Reading and parsing, by the path shown."""
+    limits: dict[str, int] = field(default_factory=dict)
+    """How often the analysis met a limit, by what it gave up there: what is not seen for it."""
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -39,6 +39,16 @@ class Solver:
         """How many variables earlier questions had made."""
         self._solving = False
         self._nested = 0
+        self._given_up = 0
+
+    @property
+    def limits_met(self) -> dict[str, int]:
+        """How often each limit was met, by what was given up."""
+        many = sum(len(var.values) > MOST_VALUES for var in self._vars.values())
+        return {
+            f"questions of more than {MOST_STEPS} steps": self._given_up,
+            f"expressions with more than {MOST_VALUES} values": many,
+        }
 
     def _solve(self, var: Var) -> Values:
         """The variable's values; inside the solver, those found so far."""
@@ -92,6 +102,7 @@ class Solver:
                 self._starts.popleft()()
             if self._steps > MOST_STEPS:
                 # Give up on this question: what it was still finding out is not all there is.
+                self._given_up += 1
                 for open_var in islice(self._vars.values(), self._before, None):
                     self._add(open_var, TOO_MUCH)
                 self._starts.clear()

@@ -112,4 +112,5 @@ def tell_timings(timings: Timings, total: float) -> None:
         if slowest:
             lines.append(f"slowest {title}:")
             lines += [f"{seconds:8.3f} s  {visible(name)}" for name, seconds in slowest]
+    lines += [f"given up: {count} {what}" for what, count in timings.limits.items() if count]
     print("\n".join(lines), file=sys.stderr)

@@ -322,7 +322,7 @@ class _Examination:
                 self._add(found, syntax.result())
         timings.rules.update(tree.seconds)
         timings.files.update((project.files[path], s) for path, s in project.seconds.items())
-        timings.limits.update(tree.model.flow.limits_met)
+        timings.limits.update(tree.limits_met)
         if memory is not None:
             consulted = {
                 path: None if held is None else digest(held)

@@ -303,6 +303,12 @@ class Tree:
         """The linked model of the tree."""
         return self._linked(())
 
+    @property
+    def limits_met(self) -> dict[str, int]:
+        """How often the analysis met a limit, by what it gave up there."""
+        model: Model | None = self.__dict__.get("model")  # not to be made for this
+        return {} if model is None else model.flow.limits_met
+
     def _linked(self, hidden: Collection[Node]) -> Model:
         from sampler_lint.analysis.declared import Declared
         from sampler_lint.domain.joining import files_to_join

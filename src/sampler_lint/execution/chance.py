@@ -10,6 +10,17 @@ from sampler_lint.execution.budget import BUDGET
 
 
 @dataclass(eq=False)
+class Seeding:
+    """One time that a generator was seeded."""
+
+    values: tuple[Any, ...]
+    is_late: bool
+    """Whether it was drawn from before."""
+    counts: bool = False
+    """Whether anything may rest on it: a draw, or what nobody knows."""
+
+
+@dataclass(eq=False)
 class Stream:
     """A generator: of the process, or an object."""
 
@@ -17,6 +28,8 @@ class Stream:
     """What seeded it; None where nothing known did, empty where torch always does it alike."""
     drawn: int = 0
     """How often it was drawn from since."""
+    seeding: Seeding | None = None
+    """The last one."""
 
 
 class Chance:
@@ -25,8 +38,7 @@ class Chance:
     def __init__(self) -> None:
         self.streams: dict[str, Stream] = {}
         """The process's own generators, by their library."""
-        self.trace: list[tuple[Any, ...] | None] = []
-        """Each known seeding, and each draw; None where nobody knows what that rests on."""
+        self._noted: list[Seeding | tuple[Any, ...] | None] = []
         self.draws = 0
         """How many draws there were."""
         self.said: list[Any] = []
@@ -34,10 +46,29 @@ class Chance:
         not plain."""
 
     @property
+    def trace(self) -> list[tuple[Any, ...] | None]:
+        """Each known seeding that counts, and each draw; None where nobody knows what it rests on.
+
+        Of no account is that of a generator which is not drawn from before it is seeded again, or
+        thrown away.
+        """
+        return [
+            each.values if isinstance(each, Seeding) else each
+            for each in self._noted
+            if not isinstance(each, Seeding) or each.counts
+        ]
+
+    @property
+    def idle(self) -> list[Seeding]:
+        """The seedings after which nothing was drawn."""
+        return [e for e in self._noted if isinstance(e, Seeding) and not e.counts]
+
+    @property
     def seeds(self) -> tuple[Any, ...] | None:
         """What all draws rest on; None once some rest on nothing known."""
-        known = [each for each in self.trace if each is not None]
-        return tuple(known) if len(known) == len(self.trace) else None
+        trace = self.trace
+        known = [each for each in trace if each is not None]
+        return tuple(known) if len(known) == len(trace) else None
 
     def of_process(self, library: str) -> Stream:
         """The generator that a library's functions draw from."""
@@ -53,27 +84,38 @@ class Chance:
     def seed(self, stream: Stream, values: Iterable[Any]) -> None:
         """What is drawn from now on rests on the values."""
         known = tuple(_plain(values))
+        is_late = stream.drawn > 0
         stream.seeds = known if known and None not in known else None
         stream.drawn = 0
+        stream.seeding = None
         if stream.seeds is not None:
-            self.trace.append(stream.seeds)
+            # What a process draws from is known to all that it calls.
+            stream.seeding = Seeding(stream.seeds, is_late, counts=stream in self.streams.values())
+            self._noted.append(stream.seeding)
 
     def draw(self, stream: Stream | None) -> None:
         """A draw, from who knows what for None."""
         self.draws += 1
         if stream is None or stream.seeds is None:
-            self.trace.append(None)
+            self._noted.append(None)
             return
         stream.drawn += 1
-        self.trace.append((*stream.seeds, stream.drawn))
+        self.use(stream)
+        self._noted.append((*stream.seeds, stream.drawn))
+
+    def use(self, stream: Stream) -> None:
+        """What the generator was seeded with may count."""
+        if stream.seeding is not None:
+            stream.seeding.counts = True
 
     def agree(self) -> None:
         """What was drawn last is told to the other ranks: each goes on with the same."""
-        if self.trace and self.trace[-1] is None:
-            self.trace.pop()
+        if self._noted and self._noted[-1] is None:
+            self._noted.pop()
 
     def forget(self, stream: Stream) -> None:
         """Something else was done to a generator."""
+        self.use(stream)
         stream.seeds = None
 
     def tell(self, name: str, values: Iterable[Any]) -> None:
@@ -83,20 +125,20 @@ class Chance:
 
     def begin(self) -> None:
         """Forget what was done so far; generators stay as they are."""
-        self.trace, self.said, self.draws = [], [], 0
+        self._noted, self.said, self.draws = [], [], 0
 
     def kept(self) -> tuple[dict[str, Stream], int, int]:
         """How things stand, for :meth:`put_back`."""
         return (
             {name: replace(each) for name, each in self.streams.items()},
-            len(self.trace),
+            len(self._noted),
             self.draws,
         )
 
     def put_back(self, before: tuple[dict[str, Stream], int, int]) -> None:
         """What was done since then was not done."""
         self.streams, length, self.draws = before
-        del self.trace[length:]
+        del self._noted[length:]
 
 
 def _plain(values: Iterable[Any]) -> Iterator[Any]:

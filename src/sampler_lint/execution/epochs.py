@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS, SMALL_NUMBER
+from sampler_lint.execution.chance import Seeding
 from sampler_lint.execution.errors import CannotTellError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World
@@ -43,12 +44,16 @@ class EpochTrial(NamedTuple):
     """Whether passes draw random numbers that all rest on known seeds."""
     frozen: bool = False
     """Whether the first pass draws an order, and all others yield the same."""
+    idle: str = ""
+    """Where it seeds a generator by the epoch and draws nothing after: ``late`` if it has drawn
+    from it before, ``apart`` if it draws from others only."""
     kept_from: tuple[Held, ...] = ()
     """What it iterates and whose own epoch stays as it was, though it shuffles by it."""
 
 
 class _Pass(NamedTuple):
     trace: tuple[Any, ...]
+    idle: tuple[Seeding, ...]
     draws: int
     yielded: list[Any]
     seeded: bool
@@ -92,6 +97,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         any(trial.changes for trial in trials),
         bool(drawing),
         bool(drawing) and all(trial.frozen for trial in drawing),
+        next((trial.idle for trial in trials if trial.idle), ""),
         tuple(sorted(kept)),
     )
 
@@ -136,7 +142,11 @@ def _with(
     interpreter.restart(world.ranks, 0)
     other = _pass(interpreter, spec.build(world, 0, option), _EPOCHS[-1])
     uses = (other.trace, other.yielded) != (first.trace, first.yielded)
-    return EpochTrial(uses, changes and not frozen, draws, frozen, kept)
+    idle = ""
+    told = {tuple(each.values for each in p.idle) for p in passes}
+    if all(p.draws for p in passes) and len(told) == len(passes):
+        idle = "late" if all(each.is_late for each in first.idle) else "apart"
+    return EpochTrial(uses, changes and not frozen, draws, frozen, idle, kept)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
@@ -158,7 +168,8 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
     chance = interpreter.chance
     told = all(said is not None for said in chance.said)
     trace = (*chance.trace, *chance.said)
-    return _Pass(trace, chance.draws, yielded, told and chance.seeds is not None, walks)
+    is_seeded = told and chance.seeds is not None
+    return _Pass(trace, tuple(chance.idle), chance.draws, yielded, is_seeded, walks)
 
 
 def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]) -> Iterator[Held]:

@@ -79,6 +79,9 @@ def external(run: Run, callee: External, args: list[Any], keywords: dict[str, An
     if root == "torch" and ".distributed" in dotted:
         raise CannotTellError(f"what {dotted} does")
     run.outside += 1
+    for given in [*args, *keywords.values()]:
+        if isinstance(given, External) and given.stream is not None:
+            run.chance.use(given.stream)
     if root == "random" or rest.startswith("random."):
         run.chance.forget(run.stream(callee))
     if not _is_pure(dotted, keywords):

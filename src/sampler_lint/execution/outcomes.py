@@ -191,6 +191,8 @@ class Trials(NamedTuple):
     torn: tuple[Trial, Violation] | None = None
     """A world that divides evenly, and in which the ranks lose and repeat samples all the same, if
     that is so in all of them."""
+    barren: Trial | None = None
+    """A world in which no rank yields anything, whatever ``len()`` says, if that is so in all."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
     unknown: str = ""

@@ -130,7 +130,7 @@ def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
 def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     """All worlds, with what no one knows left unknown."""
     usual: list[Trial] = []
-    failing = None
+    failing = barren = None
     unknown = ""
     try:
         worlds = welcoming(interpreter, spec)
@@ -159,6 +159,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         if len(every) == len(worlds) and all(trial.raised for trial in every):
             failing = every[0]
     if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
+        barren = _barren(interpreter, spec, usual)
         usual.clear()
         unknown = "it yields nothing of little data"
     tiny = []
@@ -166,7 +167,12 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         with contextlib.suppress(*SILENT):
             tiny.append(_trial(interpreter, spec, world))
     trials = Trials(
-        tuple(usual), tuple(tiny), failing=failing, length_raised=length_raised, unknown=unknown
+        tuple(usual),
+        tuple(tiny),
+        failing=failing,
+        barren=barren,
+        length_raised=length_raised,
+        unknown=unknown,
     )
     if usual:
         varied = tuple(_varied(interpreter, spec, sharded=trials.sharded))
@@ -182,6 +188,18 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         some = worlds if worlds is spec.wide_worlds else (*_SOME, *_SINGLES)
         trials = trials._replace(stuck=tuple(_stuck(interpreter, spec, some)))
     return trials
+
+
+def _barren(interpreter: Interpreter, spec: SetUp, usual: list[Trial]) -> Trial | None:
+    """A world in which no rank yields anything of what it promises, if that is so in all."""
+    larger = [*_each(interpreter, spec, (*spec.large_worlds, *spec.wide_worlds))]
+    found = all(
+        trial.raised is None
+        and not trial.from_data
+        and all(turn.length and turn.later and not turn.count for turn in trial.turns)
+        for trial in (*usual, *larger)
+    )
+    return usual[0] if found and len(larger) >= FEWEST_GUESSED else None
 
 
 def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
@@ -431,13 +449,17 @@ def _shared_evenly(
 
 
 def _tear(spec: SetUp, seen: Observation) -> Violation | None:
-    """What the ranks lose while they read other samples twice, or half of all.
+    """What ranks lose while they read other samples twice, or half of all; or read again.
 
-    Less than half of all may be what is left of groups of a size that nobody knows.
+    Less than half of all may be what is left of groups of a size that nobody knows, or what fills
+    such groups up.
     """
     found = next((found for _, _, found in shares(seen)), None)
-    if found is None or not found.missing:
+    if found is None:
         return None
+    if not found.missing:
+        is_most = spec.guesses is None and 2 * found.repeats >= found.expected
+        return Violation(f"{found.repeats} samples were read again") if is_most else None
     is_most = spec.guesses is None and 2 * len(found.missing) >= found.expected
     return partitions(seen) if found.repeats or is_most else None
 
@@ -453,9 +475,9 @@ def _is_even(trial: Trial, alone: Trial) -> bool:
         and len(whole) % (world.ranks * world.batch_size) == 0
         and trial.raised is None
         and trial.differs
+        and any(len(turn.indices or ()) < len(whole) for turn in trial.turns)
         and all(
             turn.count == trial.turns[0].count
-            and len(turn.indices or ()) < len(whole)
             and bool(turn.indices) >= bool(turn.count)  # else batches are too small to be shared
             and set(turn.indices or ()) <= set(whole)
             for turn in trial.turns

@@ -14,7 +14,8 @@ from sampler_lint.domain.injection import injections, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.undivided import trained_together
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Related
+from sampler_lint.findings import Grade, Related
+from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import (
     counts,
@@ -23,9 +24,9 @@ from sampler_lint.rules._trials import (
     is_uneven,
     judged,
     may_be_uneven,
+    reached,
     splitting_place,
 )
-from sampler_lint.syntax.navigation import self_class
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -107,16 +108,16 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
     length, iterate = (defined_by(model, cls, name) for name in ("__len__", "__iter__"))
     if length is None or iterate is None:
         return None
-    agreeing = {method for method in _reached(model, length) if _agrees(method)}
+    agreeing = {method for method in reached(model, length) if _agrees(method)}
     if not agreeing:
         return None
     kept = {
         store.target.name
-        for method in _reached(model, length)
+        for method in reached(model, length)
         for store in method.stores
         if isinstance(store.target, Attr)
     }
-    for method in _reached(model, iterate):
+    for method in reached(model, iterate):
         if method in agreeing or method is length or _agrees(method):
             return None
         if any(read.name in kept for read in method.reads) or any(
@@ -145,24 +146,6 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
 def _agrees(method: Function) -> bool:
     """Whether the ranks know the same number after calls of it."""
     return any(COLLECTIVE.names(call.func) for call in method.calls)
-
-
-def _reached(model: Model, method: Function) -> set[Function]:
-    """The method, and those of the same object that running it may call."""
-    seen: set[Function] = set()
-    todo = [method]
-    while todo:
-        current = todo.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        todo += [
-            callee
-            for call in current.calls
-            if isinstance(call.func, Attr) and self_class(call.func.value) is not None
-            for callee in model.flow.callees(call)
-        ]
-    return seen
 
 
 def _left_over(model: Model) -> Iterator[Suspect]:
@@ -207,6 +190,12 @@ def _uneven(
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
     trial = trial or _uneven_by_option(trials)
+    grade = Grade.CERTAIN
+    guessed = [one for one in trials.guessed if one.raised is None]
+    if trial is None and not told and len(guessed) >= FEWEST_GUESSED:
+        # Another guess changes what is counted, but not that the ranks differ.
+        trial = guessed[0] if all(map(is_uneven, guessed)) else None
+        grade = Grade.LIKELY
     if trial is None:
         return None
     some = " (for some data)" if trial.from_data else ""
@@ -222,6 +211,7 @@ def _uneven(
         node,
         f"ranks of `{cls.name}` yield different numbers: {counts(trial)}",
         why=tuple(why),
+        grade=grade,
         effect=f"with {trial.story}{some}; {_HANGS}",
         advice=_ADVICE[given is not None].format(cls.name),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
 from sampler_lint.domain.concepts import EPOCH
@@ -40,7 +41,14 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+if TYPE_CHECKING:
+    from sampler_lint.execution.epochs import EpochTrial
+
 _ONE_ORDER = "every epoch repeats one order"
+_OF_THE_PROCESS = (
+    "the order hangs on what else the process has drawn: ranks may draw different orders, and a "
+    "resumed run reads another than the whole one"
+)
 
 
 def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
@@ -50,11 +58,40 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     if trial is not None and trial.uses and not trial.frozen:
         return None
     found = _unread(model, module, state)
-    if found is not None or setter is None or trial is None or not trial.draws or trial.changes:
+    if found is not None or setter is None or trial is None:
         return found
     if changed_elsewhere(model, state):
         return None
+    if trial.idle:
+        return _drawn_elsewhere(model, module, state, setter, trial)
+    if not trial.draws or trial.changes:
+        return None
     return _changes_nothing(model, module, state, setter, frozen=trial.frozen)
+
+
+def _drawn_elsewhere(
+    model: Model, module: Module, state: EpochState, setter: Setter, trial: EpochTrial
+) -> Suspect | None:
+    """A generator seeded with the epoch, and an order drawn before that, or from another."""
+    own = own_setter(state.cls, setter.functions)
+    if own is None and state.cls.method("__iter__") is None:
+        return None  # what its base does is told there
+    seeds = f"`{state.cls.name}` seeds a generator with the epoch"
+    if trial.idle == "late":
+        message, advice = f"{seeds} after it has drawn the order", "seed it before the draw"
+    else:
+        message = f"{seeds}, and draws the order from another"
+        advice = "draw from that one (in torch, with `generator=`)"
+    seeded = [Related(model.place(c.scope, c), "seeded here") for c in seedings_of(state.iteration)]
+    drawn = [Related(model.place(c.scope, c), "drawn here") for c in draws_of(state.iteration)]
+    return Suspect(
+        module,
+        name_of(module, own if own is not None else state.cls),
+        message,
+        why=(*seeded, *drawn),
+        effect=_ONE_ORDER if trial.draws else _OF_THE_PROCESS,
+        advice=advice,
+    )
 
 
 def _changes_nothing(

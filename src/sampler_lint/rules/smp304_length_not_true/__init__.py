@@ -20,6 +20,7 @@ from sampler_lint.rules.smp304_length_not_true.tried import (
     one_too_many,
     runs_dry,
     untrue_length,
+    yields_nothing,
 )
 
 
@@ -87,6 +88,7 @@ class LengthNotTrue(Rule):
                 or at_most_one(model, cls, is_true=holds(model, cls))
                 or set_too_late(model, cls)
                 or untrue_length(model, module, cls)
+                or yields_nothing(model, module, cls)
                 or one_too_many(model, cls)
                 or always_off(model, cls)
                 or runs_dry(model, cls)

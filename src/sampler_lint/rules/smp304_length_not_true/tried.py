@@ -18,7 +18,13 @@ from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._trials import defined_by, is_uneven, may_be_uneven, node_of
+from sampler_lint.rules._trials import (
+    defined_by,
+    is_uneven,
+    may_be_uneven,
+    node_of,
+    reached,
+)
 from sampler_lint.rules.smp304_length_not_true.places import (
     differ,
     first_return,
@@ -26,7 +32,7 @@ from sampler_lint.rules.smp304_length_not_true.places import (
     return_count,
 )
 from sampler_lint.syntax.navigation import same, self_class, statements
-from sampler_lint.syntax.nodes import Call, Class, Const, Function, last_name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Function, last_name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -57,10 +63,10 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
-        if all(map(_says_the_size, guessed)):
+        if all(map(_says_the_size, guessed)) or (
+            any(trial.from_data for trial in guessed) and not _goes_with(guessed)
+        ):
             grade = Grade.LIKELY
-        elif any(t.from_data for t in guessed) and not _goes_with(guessed):
-            return None
     elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
         # The guesses fit the class: what is wrong with another flag is no fault of theirs.
         trial = next(filter(_is_wrong, trials.dropping), None)
@@ -145,6 +151,38 @@ def _is_one_more(trial: Trial) -> bool:
     said = trial.turns[0].length if trial.turns else None
     counts = trial.world.counts(sharded=True) | trial.world.counts(sharded=False)
     return said is not None and said not in counts and said - 1 in counts
+
+
+def yields_nothing(model: Model, module: Module, cls: Class) -> Suspect | None:
+    """A length above zero, and a pass that ends before its first item, in all worlds."""
+    trial = model.trials(cls).barren
+    iterate = defined_by(model, cls, "__iter__")
+    if trial is None or iterate is None or _is_filled_elsewhere(model, cls):
+        return None
+    return Suspect(
+        model.module_of(iterate),
+        name_of(model.module_of(iterate), iterate),
+        f"`{cls.name}` yields nothing, although its `len()` says {trial.turns[0].length}",
+        effect=f"with {trial.story}, and with more; {_STEPS}, and no batch is read",
+        advice="make `__iter__` yield what `__len__` counts",
+    )
+
+
+def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
+    """Whether another method, which nothing here calls, stores what there is to yield, perhaps."""
+    methods = {
+        method.name: method
+        for base in reversed([base for base in model.flow.mro(cls) if isinstance(base, Class)])
+        for method in base.methods
+    }
+    own = ("__init__", "__iter__", "__len__", "set_epoch")
+    run = {m for name in own if name in methods for m in reached(model, methods[name])}
+    return any(
+        isinstance(store.target, Attr) and self_class(store.target.value) is not None
+        for method in methods.values()
+        if method not in run
+        for store in method.stores
+    )
 
 
 def always_off(model: Model, cls: Class) -> Suspect | None:

@@ -45,8 +45,8 @@ class EpochTrial(NamedTuple):
     frozen: bool = False
     """Whether the first pass draws an order, and all others yield the same."""
     idle: str = ""
-    """Where it seeds a generator by the epoch and draws nothing after: ``late`` if it has drawn
-    from it before, ``apart`` if it draws from others only."""
+    """Where it seeds a generator by the epoch and draws nothing from it after: ``late`` if it has
+    before, ``apart`` if it draws from others only, ``unused`` if nothing is ever drawn."""
     kept_from: tuple[Held, ...] = ()
     """What it iterates and whose own epoch stays as it was, though it shuffles by it."""
 
@@ -97,9 +97,16 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         any(trial.changes for trial in trials),
         bool(drawing),
         bool(drawing) and all(trial.frozen for trial in drawing),
-        next((trial.idle for trial in trials if trial.idle), ""),
+        _idle(trial.idle for trial in trials),
         tuple(sorted(kept)),
     )
+
+
+def _idle(found: Iterator[str]) -> str:
+    """What holds of an order that is drawn, or of all ways where none is."""
+    known = set(found)
+    drawn = known - {"", "unused"}
+    return min(drawn) if drawn else "unused" if known == {"unused"} else ""
 
 
 def _each_option(interpreter: Interpreter, spec: SetUp) -> Iterator[EpochTrial]:
@@ -144,8 +151,9 @@ def _with(
     uses = (other.trace, other.yielded) != (first.trace, first.yielded)
     idle = ""
     told = {tuple(each.values for each in p.idle) for p in passes}
-    if all(p.draws for p in passes) and len(told) == len(passes):
+    if len(told) == len(passes):
         idle = "late" if all(each.is_late for each in first.idle) else "apart"
+        idle = idle if all(p.draws for p in passes) else "unused"
     return EpochTrial(uses, changes and not frozen, draws, frozen, idle, kept)
 
 

@@ -51,7 +51,8 @@ class UnevenRanks(Rule):
         Simulates the sampler for a few small datasets and numbers of ranks, in an interpreter
         built into the linter (your code is neither imported nor run), and counts what each rank
         yields; also with its optional limits and flags, and around a `DistributedSampler` where
-        the program gives it one. Reports a class whose ranks differ, with the numbers. One whose
+        the program gives it one. Reports a class whose ranks differ, with the numbers; as likely
+        where they do for every guess at arguments that nobody knows. One whose
         `__len__` is exact on every rank is taken to be uneven on purpose, unless a loop trains
         with it and the program wraps its model in `DistributedDataParallel`. Not reported are
         samplers named for evaluation, and programs that train in DDP's `join` context, which

@@ -38,6 +38,8 @@ class EpochNotForwarded(Rule):
           `set_epoch`,
         - stores the epoch where no iteration reads it: the generator is seeded without it, the
           order was drawn in `__init__`, or `__iter__` reads another attribute,
+        - seeds a generator with it from which nothing is drawn afterwards: the draw comes first, or
+          is made from another generator (`torch.randperm(n)` without `generator=`),
         - changes nothing when the class is simulated with several epochs on a small dataset, or
           comes after the first iteration has drawn the order and kept it,
         - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
@@ -55,8 +57,9 @@ class EpochNotForwarded(Rule):
         replays epoch 0). No error is raised.
 
     Fix safety:
-        Safe where everything that the wrapper holds is known and has a `set_epoch`, and where the
-        epoch is added to one plain seed. Unsafe, with a `hasattr` guard, where it may be another
+        Safe where everything that the wrapper holds is known and has a `set_epoch`, where the
+        epoch is added to one plain seed, and where the one seeded generator is passed to the one
+        draw. Unsafe, with a `hasattr` guard, where it may be another
         object, and where a method is added that nothing calls yet.
 
     How it is proved:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
+from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
@@ -21,7 +22,7 @@ from sampler_lint.domain.epoch_state import (
     seedings_of,
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.edits.seed_fixes import summed
 from sampler_lint.findings import Applicability, Fix, Related
@@ -79,19 +80,61 @@ def _drawn_elsewhere(
     seeds = f"`{state.cls.name}` seeds a generator with the epoch"
     if trial.idle == "late":
         message, advice = f"{seeds} after it has drawn the order", "seed it before the draw"
+    elif trial.idle == "unused":
+        message, advice = f"{seeds}, and draws nothing from it", "shuffle with it"
     else:
         message = f"{seeds}, and draws the order from another"
         advice = "draw from that one (in torch, with `generator=`)"
-    seeded = [Related(model.place(c.scope, c), "seeded here") for c in seedings_of(state.iteration)]
-    drawn = [Related(model.place(c.scope, c), "drawn here") for c in draws_of(state.iteration)]
+    seedings, draws = seedings_of(state.iteration), draws_of(state.iteration)
+    fix: Fixer | None = None
+    if trial.idle == "apart" and len(seedings) == len(draws) == 1:
+        fix = partial(_draw_from, model, seedings[0], draws[0])
+    seeded = [Related(model.place(call.scope, call), "seeded here") for call in seedings]
+    drawn = [Related(model.place(call.scope, call), "drawn here") for call in draws]
     return Suspect(
         module,
         name_of(module, own if own is not None else state.cls),
         message,
-        why=(*seeded, *drawn),
-        effect=_ONE_ORDER if trial.draws else _OF_THE_PROCESS,
+        why=(*seeded, *(drawn if trial.idle != "unused" else ())),
+        fix=fix,
+        effect=_OF_THE_PROCESS if trial.idle == "apart" and not trial.draws else _ONE_ORDER,
         advice=advice,
     )
+
+
+def _draw_from(model: Model, seeding: Call, draw: Call, editor: Editor) -> Fix | None:
+    """Pass the seeded generator to a draw of torch's."""
+    name = _generator_seeded(seeding)
+    if (
+        name is None
+        or draw.scope is not seeding.scope
+        or draw.row <= seeding.row
+        or draw.keyword("generator") is not None
+        or not all(
+            isinstance(value, Ext) and value.dotted.startswith("torch.")
+            for value in model.flow.values(draw.func)
+        )
+    ):
+        return None
+    editor.at(model.module_of(draw.scope)).add_argument(draw, "generator", name)
+    return editor.fix(f"Draw from `{name}`", Applicability.SAFE)
+
+
+def _generator_seeded(seeding: Call) -> str | None:
+    """The variable of a generator of torch's: ``g.manual_seed(…)``, or what that is given to."""
+    if not isinstance(seeding.func, Attr) or seeding.func.name != "manual_seed":
+        return None
+    owner = seeding.func.value
+    if isinstance(owner, Name):
+        bound = owner.scope.bindings.get(owner.id, ())
+        is_one = len(bound) == 1 and isinstance(bound[0].value, Call)
+        return owner.id if is_one and owner.scope is seeding.scope else None
+    names = [
+        name
+        for name, bound in seeding.scope.bindings.items()
+        if len(bound) == 1 and bound[0].how == "assign" and bound[0].value is seeding
+    ]
+    return names[0] if len(names) == 1 else None
 
 
 def _changes_nothing(

@@ -36,7 +36,8 @@ class LengthNotTrue(Rule):
         skips samples; and a generator whose `next()` finds nothing left, also around other
         samplers in this repository. Arguments whose type is not known get a value that the class
         can use; then a length counts that is wrong in every case, or, where other values change
-        nothing, in those in which something is left over. Where a class cannot be followed, a
+        nothing, in those in which something is left over. Also reports a class that yields nothing
+        in any case, although its length is not 0. Where a class cannot be followed, a
         length is wrong that always differs by the same number from what is yielded of the same
         attribute; of a sampler that never ends, one that is always one more than an
         epoch has. Not reported for a class that the interpreter cannot follow otherwise, and for a

@@ -63,10 +63,10 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
-        if all(map(_says_the_size, guessed)) or (
-            any(trial.from_data for trial in guessed) and not _goes_with(guessed)
-        ):
+        if all(map(_says_the_size, guessed)):
             grade = Grade.LIKELY
+        elif any(t.from_data for t in guessed) and not _goes_with(guessed):
+            return None
     elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
         # The guesses fit the class: what is wrong with another flag is no fault of theirs.
         trial = next(filter(_is_wrong, trials.dropping), None)

@@ -30,8 +30,8 @@ class PartitionArithmetic(Rule):
         - a `while` loop that never ends,
         - a part of the data that is the same on every rank,
         - shards so unequal that one rank gets two samples fewer than another, or none,
-        - shards that overlap and leave out samples, although the dataset divides evenly and a
-          single process reads each sample once,
+        - shards that overlap and leave out samples, or by which half of all are read
+          twice, although the dataset divides evenly and a single process reads each sample once,
         - a class that works with two ranks, and fails on a lookup with more.
 
         Datasets that divide themselves among ranks or workers are simulated on each of them, and

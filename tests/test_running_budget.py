@@ -99,6 +99,17 @@ def test_a_class_that_takes_much_in_many_worlds_is_not_tried(
     assert trials.unknown == "it takes more than 20,000 steps in all"
 
 
+def test_a_batch_that_holds_itself_is_looked_through_once(tmp_path: Path) -> None:
+    body = """
+    def __iter__(self):
+        batch = [0, 1]
+        batch.append(batch)
+        yield batch
+"""
+    model = model_of(tmp_path, body)
+    assert model.trials(next(cls for _, cls in model.classes())).usual  # and in bounded memory
+
+
 def test_what_is_over_stays_over() -> None:
     BUDGET.open()
     with pytest.raises(OverBudgetError, match="32 MB"):

@@ -147,8 +147,12 @@ def tells_no_place(result: Any) -> bool:
     from sampler_lint.execution.values import Array, Data, Source
 
     todo = [result]
+    seen: dict[int, Any] = {}
     while todo:
         each = todo.pop()
+        if id(each) in seen:
+            continue  # a list may be in itself
+        seen[id(each)] = each
         if isinstance(each, (tuple, list, set, frozenset)):
             todo += each
         elif isinstance(each, dict):

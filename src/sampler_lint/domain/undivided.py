@@ -20,7 +20,7 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     WORLD_SIZE,
 )
-from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.conditions import contradict, tests
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over, trains
 from sampler_lint.domain.injection import (
@@ -88,6 +88,8 @@ def undivided(model: Model, loader: Obj) -> Call | None:
         joins = data_parallel(model, scopes)
         if joins is None or not _trains(scopes):
             continue
+        if contradict(model, [site, *calls], [joins]):
+            continue  # what makes the processes train together says no where this is built
         modules = {model.module_of(scope) for scope in scopes}
         modules.update(model.module_of(call.scope) for call in calls)
         if _differs_by_rank(scopes, site):
@@ -110,7 +112,7 @@ def trained_together(model: Model, site: Call) -> Call | None:
             continue
         scopes = reached(model, entry)
         joins = data_parallel(model, scopes)
-        if joins is not None and _trains(scopes):
+        if joins is not None and _trains(scopes) and not contradict(model, [site, *calls], [joins]):
             return joins if _is_started(model, joins, model.module_of(entry)) else None
     return None
 

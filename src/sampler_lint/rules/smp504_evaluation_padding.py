@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
-from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.origins import (
+    HANDED_ON,
+    Hop,
+    Step,
+    depends_on,
+    onward,
+    origins,
+    scope_of,
+)
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
 from sampler_lint.domain.conditions import excludes, tests
@@ -99,7 +108,11 @@ class EvaluationPadding(Rule):
                 continue  # it counts to compare with what it expects
             if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
                 continue
-            if _keeps_by_key(model, found) or _is_for_training(model, sampler.site):
+            if (
+                _is_for_one_process(model, found, sampler)
+                or _keeps_by_key(model, found)
+                or _is_for_training(model, sampler.site)
+            ):
                 continue  # what comes twice is kept once; or nothing comes twice
             seen.add((found.scope, found.stmt))
             why = (Related(model.place_of(sampler), "sampler built here"),)
@@ -351,6 +364,32 @@ def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
     if any(isinstance(each.cls, Class) and _divides_exactly(model, each.cls) for each in given):
         return None
     return given[0] if given else None
+
+
+def _is_for_one_process(model: Model, found: Pass, sampler: Obj) -> bool:
+    """Whether the loader of a pass was asked for one process: it then has each sample once."""
+    size = model.flow.argument(sampler, "num_replicas")
+    site = found.loader.site
+    if size is None or site is None or sampler.site is None:
+        return False
+    asked = [
+        step.expr
+        for step in origins(
+            model.flow,
+            found.source,
+            HANDED_ON,
+            more=partial(_arguments_on, {site: sampler.site, sampler.site: size}),
+        )
+        if step.is_end and any(each.expr is size for each in step.way())
+    ]
+    return bool(asked) and all(isinstance(e, Const) and e.value == 1 for e in asked)
+
+
+def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:
+    """From a call to one of its arguments, as the calls that lead to it pass it."""
+    to = onwards.get(step.expr)
+    if to is not None:
+        yield onward(step, Hop.ARGUMENT, to, scope_of(to))
 
 
 def _divides_exactly(model: Model, cls: Class) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from sampler_lint.analysis.origins import (
@@ -27,9 +27,10 @@ from sampler_lint.domain.epochs import (
     passes,
     passes_near,
 )
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
@@ -39,13 +40,16 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Bin,
     Call,
     Class,
+    Comp,
     Compare,
     Const,
     Expr,
     For,
     Function,
+    If,
     Index,
     Map,
     Name,
@@ -100,10 +104,12 @@ class EvaluationPadding(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at evaluation passes over known loaders, and at functions made for such loaders."""
         seen = set()
-        for found in passes(model):
+        for found in (each for one in passes(model) for each in as_taken(model, one)):
             sampler = _padding_sampler(model, found.loader)
             if sampler is None or (found.scope, found.stmt) in seen:
                 continue
+            if _asks_for_rest(sampler.site):
+                continue  # it is known what is counted twice, and told
             if in_test_function(found.scope):
                 continue  # it counts to compare with what it expects
             if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
@@ -192,20 +198,35 @@ def _cut_off(model: Model) -> Iterator[Suspect]:
         site = loader.site
         if site is None or is_test(model.module_of(site.scope)):
             continue
-        given = _may_drop_last(model, loader)
+        maker = _batch_maker(model, loader)
+        given = _may_drop_last(model, maker)
         if given is None or _padding_sampler(model, loader) is not None:
             continue
         for found in _passes_of(model, site):
             if found.stmt in seen or _ends_early(found.stmt):
                 continue
-            is_named = _sums_up(found.scope, found.stmt)
+            is_named = _sums_up(model, found.scope, found.stmt)
             if pass_trains(model, found) or not (is_named or _keeps_results(model, found)):
                 continue
             through = found.loader.through
-            if excludes(model, through, site) or model.flow.constants(given, through) != {True}:
+            told = through if maker is loader else maker.through
+            if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
                 continue
             seen.add(found.stmt)
-            yield _leaves_out(model, site, given, found.scope, found.stmt)
+            yield _leaves_out(model, maker.site or site, given, found.scope, found.stmt)
+
+
+def _batch_maker(model: Model, loader: Obj) -> Obj:
+    """What puts a loader's batches together: itself, or torch's batch sampler that it is given."""
+    given = [
+        value
+        for value in model.passed_to(loader, "batch_sampler")
+        if not isinstance(value, Obj) or not excludes(model, value.through, value.site)
+    ]
+    match given:
+        case [Obj(cls=cls) as one] if cls == BATCH_SAMPLER and one.site is not None:
+            return one
+    return loader
 
 
 def _may_drop_last(model: Model, loader: Obj) -> Expr | None:
@@ -293,7 +314,7 @@ def _keeps_results(model: Model, found: Pass) -> bool:
         return False
     if loader.site is None or any(pass_trains(model, e) for e in _passes_of(model, loader.site)):
         return False
-    drawn = {node.id for node in walk(loop.target) if isinstance(node, Name)}
+    drawn = _drawn(loop)
     kept = [
         arg.value
         for call in found.scope.calls_in(loop)
@@ -392,6 +413,20 @@ def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:
         yield onward(step, Hop.ARGUMENT, to, scope_of(to))
 
 
+def _asks_for_rest(site: Call | None) -> bool:
+    """Whether the function that builds a sampler asks if the ranks have equally many samples."""
+    return site is not None and any(
+        isinstance(node, Bin) and node.op == "Mod" and _is_length(node.left)
+        for stmt in statements(site.scope.body)
+        if isinstance(stmt, If)
+        for node in walk(stmt.test)
+    )
+
+
+def _is_length(expr: Expr) -> bool:
+    return isinstance(expr, Call) and last_name(expr.func) == "len"
+
+
 def _divides_exactly(model: Model, cls: Class) -> bool:
     """Whether the ranks of a class of the tree have each sample once, if unevenly many."""
     tried = [trial for trial in model.trials(cls).usual if not trial.world.drop_last]
@@ -406,40 +441,76 @@ def _drops(model: Model, sampler: Obj) -> bool | None:
 
 def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope sums up metrics and takes no sample out again."""
-    return _sums_up(scope, within) and not _corrects(model, scope)
+    return _sums_up(model, scope, within) and not _corrects(model, scope)
 
 
-def _sums_up(scope: Scope, within: Stmt | None) -> bool:
-    """Whether code in the scope sums up metrics of an evaluation."""
+def _sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
+    """Whether code in the scope, or what it hands a batch to, sums up metrics of an evaluation."""
     if not isinstance(scope, Function) or not EVALUATES.says(scope.name):
         return False
-    return not _COUNTING.isdisjoint(scope.called) or any(
+    if not _COUNTING.isdisjoint(scope.called):
+        return True
+    if any(
         isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
         for stmt in statements(scope.body)
+    ):
+        return True
+    return isinstance(within, For) and any(
+        not _COUNTING.isdisjoint(callee.called)
+        for call in scope.calls_in(within)
+        if any(isinstance(e, Name) and e.id in _drawn(within) for e in call.positional)
+        for callee in model.flow.callees(call)
     )
+
+
+def _drawn(loop: For) -> set[str]:
+    """The names that each turn of a loop binds."""
+    return {node.id for node in walk(loop.target) if isinstance(node, Name)}
 
 
 def _keeps_by_key(model: Model, found: Pass) -> bool:
     """Whether the pass keeps what it counts in a dictionary, by what each sample is called."""
     if not isinstance(found.stmt, For):
         return False
-    drawn = {node.id for node in walk(found.stmt.target) if isinstance(node, Name)}
+    drawn = _drawn(found.stmt)
 
     def is_drawn(expr: Expr) -> bool:
         return isinstance(expr, Name) and expr.id in drawn
 
-    return any(
-        isinstance(target, Index)
-        and isinstance(target.value, Name)
-        and any(
-            isinstance(made.value, Map) for made in found.scope.bindings.get(target.value.id, ())
+    return (
+        any(
+            isinstance(target, Index)
+            and isinstance(target.value, Name)
+            and any(
+                isinstance(made.value, Map)
+                for made in found.scope.bindings.get(target.value.id, ())
+            )
+            and depends_on(model.flow, target.key, is_drawn) is not None
+            and not any(same(node, target.value) for node in walk(stmt.value))
+            for stmt in statements([found.stmt])
+            if isinstance(stmt, Assign)
+            for target in stmt.targets
         )
-        and depends_on(model.flow, target.key, is_drawn) is not None
-        and not any(same(node, target.value) for node in walk(stmt.value))
-        for stmt in statements([found.stmt])
-        if isinstance(stmt, Assign)
-        for target in stmt.targets
-    ) or _puts_into_dict(found)
+        or _puts_into_dict(found)
+        or _is_keyed(model, found.stmt, is_drawn)
+    )
+
+
+def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether a turn puts its results into a dictionary by what each sample is called."""
+    displays = [
+        node.table if isinstance(node, Comp) else node
+        for node in nodes_in(statements(loop.body))
+        if isinstance(node, (Comp, Map))
+    ]
+    return any(
+        key is not None
+        and not isinstance(key, Const)
+        and depends_on(model.flow, key, is_drawn) is not None
+        for display in displays
+        if display is not None
+        for key, _ in display.items
+    )
 
 
 def _puts_into_dict(found: Pass) -> bool:

@@ -38,10 +38,10 @@ def idle_generators(model: Model, cls: Class, told: set[Stmt]) -> Iterator[Suspe
                 seeding,
                 f"nothing draws from the generator that is seeded here: `{unparse(drawn.func)}` "
                 f"draws from the process's",
-                why=(Related(model.place(drawn.scope, drawn), "drawn here"),),
                 effect="neither this seed nor an epoch in it changes the order, and ranks that "
                 "have drawn differently before have different orders",
                 advice="draw from the generator",
+                why=(Related(model.place(drawn.scope, drawn), "drawn here"),),
             )
 
 

@@ -29,7 +29,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function, is_test
-from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.shares import pads, passes_over_shared
 from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
@@ -68,8 +68,9 @@ class EvaluationPadding(Rule):
 
     What it does:
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
-        with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
-        where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
+        with torch's `DistributedSampler` or one of the repository that repeats samples as that
+        does, and an evaluation function that expects such a loader, where nothing removes the
+        repeated samples. Also one over a loader with `drop_last=True`
         that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
         Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
         an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
@@ -376,15 +377,21 @@ def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
         return None
     given = [
         value
-        for value in model.passed_to(loader, "sampler")
+        for value in model.passed_to(_batch_maker(model, loader), "sampler")
         if isinstance(value, Obj)
         and value.site is not None
-        and model.is_a(value, DISTRIBUTED_SAMPLER) is True
-        and model.flow.method(value.cls, "__iter__") == DISTRIBUTED_SAMPLER
+        and not excludes(model, value.through, value.site)
     ]
-    if any(isinstance(each.cls, Class) and _divides_exactly(model, each.cls) for each in given):
+    if any(_is_exact(model, each) for each in given):
         return None
-    return given[0] if given else None
+    return next((each for each in given if _pads(model, each)), None)
+
+
+def _pads(model: Model, sampler: Obj) -> bool:
+    """Whether the sampler makes the ranks equally long: as torch's, or in a way of its own."""
+    if model.flow.method(sampler.cls, "__iter__") == DISTRIBUTED_SAMPLER:
+        return model.is_a(sampler, DISTRIBUTED_SAMPLER) is True
+    return isinstance(sampler.cls, Class) and pads(model, sampler.cls)
 
 
 def _is_for_one_process(model: Model, found: Pass, sampler: Obj) -> bool:
@@ -427,8 +434,11 @@ def _is_length(expr: Expr) -> bool:
     return isinstance(expr, Call) and last_name(expr.func) == "len"
 
 
-def _divides_exactly(model: Model, cls: Class) -> bool:
-    """Whether the ranks of a class of the tree have each sample once, if unevenly many."""
+def _is_exact(model: Model, sampler: Obj) -> bool:
+    """Whether the ranks of a class of the tree, iterated as torch's, have each sample once."""
+    cls = sampler.cls
+    if not isinstance(cls, Class) or model.flow.method(cls, "__iter__") != DISTRIBUTED_SAMPLER:
+        return False
     tried = [trial for trial in model.trials(cls).usual if not trial.world.drop_last]
     return bool(tried) and all(trial.divides for trial in tried)
 

@@ -461,7 +461,8 @@ def _sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
     if not _COUNTING.isdisjoint(scope.called):
         return True
     if any(
-        isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
+        isinstance(stmt, AugAssign)
+        and (within is None or (within.encloses(stmt) and not _is_of_one_turn(within, stmt)))
         for stmt in statements(scope.body)
     ):
         return True
@@ -470,6 +471,19 @@ def _sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
         for call in scope.calls_in(within)
         if any(isinstance(e, Name) and e.id in _drawn(within) for e in call.positional)
         for callee in model.flow.callees(call)
+    )
+
+
+def _is_of_one_turn(loop: Stmt, counting: AugAssign) -> bool:
+    """Whether each turn of a loop begins anew with what a statement of it adds to."""
+    root = counting.target
+    while isinstance(root, (Attr, Index)):
+        root = root.value
+    return isinstance(root, Name) and any(
+        isinstance(target, Name) and target.id == root.id
+        for stmt in statements([loop])
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
     )
 
 

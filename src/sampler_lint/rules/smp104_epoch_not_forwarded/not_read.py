@@ -132,11 +132,11 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
                 advice=f"seed it with `{spelled} + self.epoch`",
             )
         return None
-    if own is None:
-        return None
     if draws_of(state.iteration):
-        if seedings_of(state.construction) and all(
-            _draws_own(c) for c in draws_of(state.iteration)
+        if (
+            own is not None
+            and seedings_of(state.construction)
+            and all(_draws_own(c) for c in draws_of(state.iteration))
         ):
             return Suspect(
                 module,

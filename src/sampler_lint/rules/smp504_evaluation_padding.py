@@ -17,7 +17,7 @@ from sampler_lint.analysis.origins import (
 )
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
-from sampler_lint.domain.conditions import excludes, tests
+from sampler_lint.domain.conditions import contradict, excludes, tests
 from sampler_lint.domain.epochs import (
     Pass,
     hooked_to_evaluate,
@@ -70,7 +70,8 @@ class EvaluationPadding(Rule):
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
         with torch's `DistributedSampler` or one of the repository that repeats samples as that
         does, and an evaluation function that expects such a loader, where nothing removes the
-        repeated samples. Also one over a loader with `drop_last=True`
+        repeated samples, or where what one rank has counted is divided by the size of the whole
+        dataset. Also one over a loader with `drop_last=True`
         that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
         Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
         an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
@@ -113,7 +114,14 @@ class EvaluationPadding(Rule):
                 continue  # it is known what is counted twice, and told
             if in_test_function(found.scope):
                 continue  # it counts to compare with what it expects
-            if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
+            if pass_trains(model, found):
+                continue
+            whole = _over_whole(model, found, sampler)
+            if whole is not None and not _is_for_one_process(model, found, sampler):
+                seen.add((found.scope, found.stmt))
+                yield _part_of_whole(model, found, sampler, whole)
+                continue
+            if not _evaluates(model, found.scope, found.stmt):
                 continue
             if (
                 _is_for_one_process(model, found, sampler)
@@ -190,6 +198,63 @@ _CORRECTS = Concept(
         re.IGNORECASE,
     )
 )
+
+
+#: What brings together what the ranks have counted.
+_TOGETHER = Concept(
+    spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE)
+)
+
+
+def _over_whole(model: Model, found: Pass, sampler: Obj) -> Bin | None:
+    """``right / len(loader.dataset)``, where a rank has counted its part and no rank the others'.
+
+    Neither in the evaluation nor where it is called, as far as calls are named.
+    """
+    loop, scope = found.stmt, found.scope
+    if not isinstance(loop, For) or not isinstance(scope, Function):
+        return None
+    if not EVALUATES.says(scope.name):
+        return None
+    calls = model.flow.callers(scope)
+    built = [sampler.site] if sampler.site is not None else []
+    if calls and all(contradict(model, built, [call]) for call in calls):
+        return None  # only one process comes here
+    near = [scope, *(call.scope for call in calls)]
+    if any(_TOGETHER.names(call.func) for each in near for call in each.calls):
+        return None
+    summed = {
+        stmt.target.id
+        for stmt in statements([loop])
+        if isinstance(stmt, AugAssign)
+        and isinstance(stmt.target, Name)
+        and not _is_of_one_turn(loop, stmt)
+    }
+    return next(
+        (
+            node
+            for stmt in statements(scope.body)
+            if stmt.order > loop.order and not loop.encloses(stmt)
+            for node in nodes_in([stmt])
+            if isinstance(node, Bin)
+            and node.op == "Div"
+            and _is_length(node.right)
+            and _cuts(node.right)
+            and any(isinstance(part, Name) and part.id in summed for part in walk(node.left))
+        ),
+        None,
+    )
+
+
+def _part_of_whole(model: Model, found: Pass, sampler: Obj, whole: Bin) -> Suspect:
+    return Suspect(
+        model.module_of(found.scope),
+        whole,
+        "this divides what one rank has counted by the size of the whole dataset",
+        why=(Related(model.place_of(sampler), "this sampler gives each rank its part"),),
+        effect="with two processes the metric is half of what it should be",
+        advice="sum up over the ranks first (`dist.all_reduce`), or divide by what was counted",
+    )
 
 
 def _cut_off(model: Model) -> Iterator[Suspect]:

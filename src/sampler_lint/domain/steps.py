@@ -65,7 +65,7 @@ def says_it_trains(scope: Scope) -> bool:
 def takes_nothing(stmt: Stmt) -> bool:
     """Whether a loop leaves what it iterates as it comes: it draws an order, or times loading."""
     return isinstance(stmt, For) and all(
-        isinstance(each, Simple) and each.kind in {"break", "pass"} for each in stmt.body
+        isinstance(each, Simple) and (each.is_jump or each.kind == "pass") for each in stmt.body
     )
 
 

@@ -538,14 +538,24 @@ class _Slice:
         return _Found(found, is_whole)
 
     def _unpacked(self, step: Step, call: Call, path: tuple[int, ...]) -> _Found:
-        """``a, b = call()``: that part of what is returned, where it is a display."""
+        """``a, b = call()``: that part of what is returned, where it is a display.
+
+        Also where a function returns what another call does.
+        """
         found: list[Step] = []
         whole = self._call(step, call)
+        is_whole = whole.is_whole
         for each in whole.before:
+            if each.hop is Hop.RETURN and isinstance(each.expr, Call):
+                inner = self._unpacked(each, each.expr, path)
+                found += inner.before
+                is_whole &= inner.is_whole
+                continue
             part = part_of(each.expr, path) if each.hop is Hop.RETURN else None
             if part is not None:
                 found.append(each._replace(expr=part))
-        return _Found(found, whole.is_whole and bool(found) and len(found) == len(whole.before))
+            is_whole &= part is not None
+        return _Found(found, is_whole and bool(found))
 
     def _returned(
         self, step: Step, function: Function, frames: tuple[Frame, ...]

@@ -297,7 +297,8 @@ class Flow(Calls):
     def constants(self, expr: Expr | None, through: Call | None = None) -> set[Any] | None:
         """The literal values ``expr`` can have, or None when one of them is not known.
 
-        With ``through``, a parameter of the function called there has the value passed there.
+        With ``through``, a parameter of the function called there has the value passed there, where
+        it has not been given another.
         """
         match expr:
             case None:
@@ -324,10 +325,11 @@ class Flow(Calls):
                     return None
                 return {(a == b) is (op in EQUAL)} if op in EQUAL | UNEQUAL else None
             case Name(id=name, scope=Function() as function) if through is not None:
-                match function.bindings.get(name):
+                match reaching(expr) or function.bindings.get(name):
                     case [Binding(payload=Param() as param)] if function in self.callees(through):
                         given = passed(function, param, self.as_made(through))
                         return self.constants(param.default if given is MISSING else given)
+                match function.bindings.get(name):
                     case [Binding(how="assign", path=(), value=value)]:
                         return self.constants(value, through)
         values = self.values(expr)

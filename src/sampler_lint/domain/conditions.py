@@ -9,11 +9,15 @@ from typing import TypeAlias
 from sampler_lint.analysis.values import Ext, FuncRef, Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.syntax.navigation import leaves, nodes_in, walk
+from sampler_lint.syntax.navigation import leaves, nodes_in, unparse, walk
 from sampler_lint.syntax.nodes import (
+    EQUAL,
+    UNEQUAL,
     Attr,
     Call,
     Choice,
+    Compare,
+    Const,
     Expr,
     Function,
     If,
@@ -31,7 +35,7 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
     """Whether a question that both places rest on is answered yes at one and no at the other.
 
     The questions are calls without arguments (``is_distributed()``), which give one answer in a
-    run, and settings that are spelled alike (``args.distributed``).
+    run, and settings that are spelled alike (``args.distributed``, ``args.local_rank == -1``).
     """
     there = frozenset().union(*(conditions(model, place) for place in one))
     if not there:
@@ -189,7 +193,23 @@ def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
         values = model.flow.values(test.func)
         if len(values) == 1 and isinstance(value := next(iter(values)), (Ext, FuncRef)):
             yield (value.dotted if isinstance(value, Ext) else value.function), answer
-    elif isinstance(test, Attr) and not (isinstance(test.value, Name) and test.value.id == "self"):
-        name = dotted(test)
+    elif isinstance(test, Compare) and len(test.ops) == 1:
+        name, (kind,) = _setting(test.left), test.rights
+        if name is not None and test.ops[0] in EQUAL | UNEQUAL and _is_plain(kind):
+            yield (name, unparse(kind)), answer is (test.ops[0] in EQUAL)
+    else:
+        name = _setting(test)
         if name is not None:
             yield name, answer
+
+
+def _setting(expr: Expr) -> str | None:
+    """How a setting is spelled: ``args.distributed``."""
+    if not isinstance(expr, Attr) or (isinstance(expr.value, Name) and expr.value.id == "self"):
+        return None
+    return dotted(expr)
+
+
+def _is_plain(expr: Expr) -> bool:
+    """Whether it is a number, text, or name of Python itself, as it stands."""
+    return isinstance(expr.operand if isinstance(expr, Unary) else expr, Const)

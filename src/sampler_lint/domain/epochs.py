@@ -23,7 +23,14 @@ from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
-from sampler_lint.domain.steps import evaluates, is_without_gradients, steps, takes_and_steps
+from sampler_lint.domain.steps import (
+    evaluates,
+    is_without_gradients,
+    says_it_trains,
+    steps,
+    takes_and_steps,
+    takes_nothing,
+)
 from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.syntax.navigation import (
@@ -532,6 +539,8 @@ def trains(model: Model, found: EpochLoop) -> bool:
             for loader in model.loaders
             if any(given.cls is around for given in model.samplers_of(loader))
         )
+    if takes_nothing(found.inner.stmt):
+        return False
     seen = _evidence(model, found)
     if seen is not None:
         return seen
@@ -696,6 +705,9 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         around = [stmt, *stmt.ancestors()]
         loops = [each for each in around if isinstance(each, (For, While))]
         region: Stmt | None = loops[0] if loops else None
+        if region is found.loop and found.calls and _another_steps(model, found):
+            # The loop's steps are of what that one trains.
+            return any(says_it_trains(each) for each, _ in places[:-1]) or None
         if steps(model, scope, region, set()):
             # It may step only where the call that leads to it says so: not for `optimizer=None`.
             entry = found.calls[-1] if found.calls and stmt is found.inner.stmt else None
@@ -708,6 +720,18 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         if region is found.loop:
             break
     return None
+
+
+def _another_steps(model: Model, found: EpochLoop) -> bool:
+    """Whether what the loop calls for a pass over another loader, not for this one, steps."""
+    return any(
+        steps(model, callee, None, set())
+        for other in _passes_of(model, found.loop)
+        if not found.inner.loader.may_be(other.inner.loader)
+        for call in other.calls[:1]
+        if call not in found.calls
+        for callee in model.flow.callees(call)
+    )
 
 
 def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:

@@ -238,12 +238,20 @@ def _is_repeated(model: Model, call: Call, depth: int = 0) -> bool:
 
 def looks_up(model: Model, dataset: Expr) -> bool:
     """Whether the dataset certainly looks samples up by their index, in no order of its own."""
+    return _has_only_items(model, dataset) and not orders_itself(model, dataset)
+
+
+def keeps_order(model: Model, dataset: Expr) -> bool:
+    """Whether an index certainly stands for one sample in every pass, in whatever order.
+
+    That order may be the dataset's own, if it was made before.
+    """
+    return _has_only_items(model, dataset) and not orders_items(model, dataset)
+
+
+def _has_only_items(model: Model, dataset: Expr) -> bool:
     classes = built_classes(model, dataset)
-    return (
-        classes is not None
-        and all(_has_items(model, cls) for cls in classes)
-        and not orders_itself(model, dataset)
-    )
+    return classes is not None and all(_has_items(model, cls) for cls in classes)
 
 
 def orders_items(model: Model, dataset: Expr) -> bool:

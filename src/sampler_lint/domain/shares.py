@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, as_passed, depends_on, ends, parameter_of
@@ -34,6 +34,9 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+if TYPE_CHECKING:
+    from sampler_lint.execution.outcomes import Trial
+
 
 def shares_out(model: Model, sampler: Obj, depth: int = 0) -> bool:
     """Whether a sampler, or one that it takes samples from, certainly gives each rank its part."""
@@ -54,6 +57,31 @@ def _divides(model: Model, cls: Class | str) -> bool:
         return True
     trials = model.trials(cls)
     return any(trial.divides for trial in (*trials.usual, *trials.guessed))
+
+
+def pads(model: Model, cls: Class) -> bool:
+    """Whether a sampler of the tree repeats a few samples where they do not divide evenly.
+
+    As simulated: all samples come, each in one part, and fewer more than there are ranks.
+    """
+    worlds = [
+        trial
+        for trial in model.trials(cls).usual
+        if trial.world.ranks > 1 and not trial.world.drop_last
+    ]
+    return any(map(_repeats_few, worlds)) and all(
+        trial.divides for trial in worlds if trial.world.is_even
+    )
+
+
+def _repeats_few(trial: Trial) -> bool:
+    samples = trial.world.samples
+    found = [index for turn in trial.turns for index in turn.indices or ()]
+    return (
+        trial.differs
+        and set(found) == set(range(samples))
+        and samples < len(found) < samples + trial.world.ranks
+    )
 
 
 def _is_alone(model: Model, sampler: Obj) -> bool:

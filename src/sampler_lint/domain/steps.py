@@ -16,6 +16,7 @@ from sampler_lint.syntax.nodes import (
     Function,
     Name,
     Scope,
+    Simple,
     Stmt,
     With,
     last_name,
@@ -54,6 +55,18 @@ def _marks(scope: Scope, stmt: Stmt) -> set[str | None]:
 
 def _is_within(call: Call, region: Stmt | None) -> bool:
     return region is None or (call.stmt is not None and region.encloses(call.stmt))
+
+
+def says_it_trains(scope: Scope) -> bool:
+    """Whether code puts a model into training: ``model.train()``."""
+    return any(last_name(call.func) == "train" and not call.args for call in scope.calls)
+
+
+def takes_nothing(stmt: Stmt) -> bool:
+    """Whether a loop leaves what it iterates as it comes: it draws an order, or times loading."""
+    return isinstance(stmt, For) and all(
+        isinstance(each, Simple) and (each.is_jump or each.kind == "pass") for each in stmt.body
+    )
 
 
 def takes_and_steps(model: Model, call: Call) -> bool:

@@ -20,7 +20,7 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     WORLD_SIZE,
 )
-from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.conditions import contradict, tests
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over, trains
 from sampler_lint.domain.injection import (
@@ -38,6 +38,7 @@ from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,
+    Assign,
     Attr,
     Bin,
     Call,
@@ -88,6 +89,8 @@ def undivided(model: Model, loader: Obj) -> Call | None:
         joins = data_parallel(model, scopes)
         if joins is None or not _trains(scopes):
             continue
+        if contradict(model, [site, *calls], [joins]):
+            continue  # what makes the processes train together says no where this is built
         modules = {model.module_of(scope) for scope in scopes}
         modules.update(model.module_of(call.scope) for call in calls)
         if _differs_by_rank(scopes, site):
@@ -110,7 +113,7 @@ def trained_together(model: Model, site: Call) -> Call | None:
             continue
         scopes = reached(model, entry)
         joins = data_parallel(model, scopes)
-        if joins is not None and _trains(scopes):
+        if joins is not None and _trains(scopes) and not contradict(model, [site, *calls], [joins]):
             return joins if _is_started(model, joins, model.module_of(entry)) else None
     return None
 
@@ -265,7 +268,7 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
         return None
     if _any_shards(model, scopes, made):
         return None
-    return None if _chooses_by_rank(loader.site.scope) else Left(trainers[0], settings)
+    return None if _chooses_by_rank(loader.site) else Left(trainers[0], settings)
 
 
 def left_out(model: Model, loader: Obj) -> Left | None:
@@ -369,7 +372,7 @@ def _is_sharded_elsewhere(model: Model, modules: set[Module]) -> bool:
 
 def _differs_by_rank(scopes: set[Scope], site: Call) -> bool:
     """Whether what is built, or drawn, may be another on each rank."""
-    return _chooses_by_rank(site.scope) or any(
+    return _chooses_by_rank(site) or any(
         SEEDS_ALL.names(call.func) and any(PROCESSES.is_mentioned(a.value) for a in call.args)
         for scope in scopes
         for call in scope.calls
@@ -419,14 +422,36 @@ def _is_text(expr: Expr) -> bool:
     return isinstance(expr, Const) and isinstance(expr.value, str)
 
 
-def _chooses_by_rank(scope: Scope) -> bool:
-    """Whether a condition about ranks in the scope decides on loaders, or on what is returned."""
+def _chooses_by_rank(site: Call) -> bool:
+    """Whether a condition about ranks in the scope decides on a loader, or on what is returned.
+
+    What is built there and kept by names that the loader has nothing to do with has no say.
+    """
     return any(
         isinstance(stmt, If)
         and PROCESSES.is_mentioned(stmt.test)
-        and any(isinstance(inner, Return) or _builds(inner) for inner in statements([stmt]))
-        for stmt in statements(scope.body)
+        and any(
+            isinstance(inner, Return) or (_builds(inner) and not _is_apart(inner, site))
+            for inner in statements([stmt])
+        )
+        for stmt in statements(site.scope.body)
     )
+
+
+def _is_apart(stmt: Stmt, site: Call) -> bool:
+    """Whether a statement only binds names that neither are a loader nor go into it."""
+    if not isinstance(stmt, Assign) or not isinstance(site.stmt, Assign):
+        return isinstance(stmt, If)  # the statements below it are looked at themselves
+    targets = [*stmt.targets, *site.stmt.targets]
+    bound = {target.id for target in stmt.targets if isinstance(target, Name)}
+    used = {target.id for target in site.stmt.targets if isinstance(target, Name)}
+    todo: list[Expr] = [site]
+    while todo:
+        for node in walk(todo.pop()):
+            if isinstance(node, Name) and node.id not in used:
+                used.add(node.id)
+                todo += (each.value for each in site.scope.bindings.get(node.id, ()) if each.value)
+    return all(isinstance(target, Name) for target in targets) and used.isdisjoint(bound)
 
 
 def _builds(stmt: Stmt) -> bool:

@@ -9,7 +9,8 @@ from sampler_lint.domain.draws import seeded
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import Seed, in_scope
 from sampler_lint.edits.editor import Editor
-from sampler_lint.syntax.nodes import Bin, Call, Const, Expr, Function, Name, last_name
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, Function, Name, last_name
 
 
 def spelled(seed: Seed) -> str:
@@ -133,3 +134,38 @@ def seed_generators(model: Model, editor: Editor, function: Function) -> None:
         literals = [term for term in terms if isinstance(term, Const) and type(term.value) is int]
         if found.generator in handed and len(literals) == 1:
             editor.wrap(literals[0], "", " + seed")
+
+
+def draw_from(model: Model, seeding: Call, draw: Call, editor: Editor) -> Fix | None:
+    """Pass the seeded generator to a draw of torch's."""
+    name = _generator_seeded(seeding)
+    if (
+        name is None
+        or draw.scope is not seeding.scope
+        or draw.row <= seeding.row
+        or draw.keyword("generator") is not None
+        or not all(
+            isinstance(value, Ext) and value.dotted.startswith("torch.")
+            for value in model.flow.values(draw.func)
+        )
+    ):
+        return None
+    editor.at(model.module_of(draw.scope)).add_argument(draw, "generator", name)
+    return editor.fix(f"Draw from `{name}`", Applicability.SAFE)
+
+
+def _generator_seeded(seeding: Call) -> str | None:
+    """The variable of a generator of torch's: ``g.manual_seed(…)``, or what that is given to."""
+    if not isinstance(seeding.func, Attr) or seeding.func.name != "manual_seed":
+        return None
+    owner = seeding.func.value
+    if isinstance(owner, Name):
+        bound = owner.scope.bindings.get(owner.id, ())
+        is_one = len(bound) == 1 and isinstance(bound[0].value, Call)
+        return owner.id if is_one and owner.scope is seeding.scope else None
+    names = [
+        name
+        for name, bound in seeding.scope.bindings.items()
+        if len(bound) == 1 and bound[0].how == "assign" and bound[0].value is seeding
+    ]
+    return names[0] if len(names) == 1 else None

@@ -15,6 +15,8 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
 )
 from sampler_lint.domain.datasets import MAP_STYLE
+from sampler_lint.domain.epochs import feeds_training
+from sampler_lint.domain.fixed_orders import keeps_order
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import (
@@ -52,7 +54,9 @@ class LoaderNotSharded(Rule):
         rank, if generators are seeded by rank, if the loader is built under a condition about
         ranks, or if ranks share batches or parts of the model on purpose (tensor or pipeline
         parallelism). Nor if the program shards anything else, or imports a package that does,
-        unless a loop certainly trains with exactly the loader built here. With Lightning: a
+        unless a loop certainly trains with exactly the loader built here. One that does not shuffle
+        either counts where a loop certainly trains with it and an index stands for one sample. With
+        Lightning: a
         loader that a Trainer with `use_distributed_sampler=False` trains with (likely, where a
         YAML file beside the code says so, for LightningCLI or `Trainer(**settings)`), on several
         devices; with Fabric and Accelerate: a loader that a loop trains with as it was built,
@@ -216,7 +220,10 @@ def _check_loader(model: Model, loader: Obj) -> Suspect | None:
 
 
 def _is_unsharded(model: Model, loader: Obj) -> bool:
-    """Whether the loader shuffles a map-style dataset, and nothing it is given knows ranks."""
+    """Whether the loader reads all of a map-style dataset, and nothing it is given knows ranks.
+
+    One that does not shuffle may be for evaluation: if a loop certainly trains with it.
+    """
     assert loader.site is not None
     dataset = model.argument(loader, "dataset")
     if dataset is None or loader.site.has_star or loader.site.has_double_star:
@@ -229,7 +236,9 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
     if samplers:
         if not all(_is_blind(model, value) for value in samplers):
             return False
-    elif not _may_shuffle(model, loader):
+    elif not _may_shuffle(model, loader) and not (
+        feeds_training(model, loader) is True and keeps_order(model, dataset)
+    ):
         return False
     return depends_on(model.flow, dataset, PROCESSES.names) is None
 

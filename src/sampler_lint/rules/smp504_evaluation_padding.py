@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
-from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.origins import (
+    HANDED_ON,
+    Hop,
+    Step,
+    depends_on,
+    onward,
+    origins,
+    scope_of,
+)
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
-from sampler_lint.domain.conditions import excludes, tests
+from sampler_lint.domain.conditions import contradict, excludes, tests
 from sampler_lint.domain.epochs import (
     Pass,
     hooked_to_evaluate,
@@ -18,9 +27,10 @@ from sampler_lint.domain.epochs import (
     passes,
     passes_near,
 )
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function, is_test
-from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.shares import pads, passes_over_shared
+from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
@@ -30,13 +40,16 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Bin,
     Call,
     Class,
+    Comp,
     Compare,
     Const,
     Expr,
     For,
     Function,
+    If,
     Index,
     Map,
     Name,
@@ -55,8 +68,10 @@ class EvaluationPadding(Rule):
 
     What it does:
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
-        with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
-        where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
+        with torch's `DistributedSampler` or one of the repository that repeats samples as that
+        does, and an evaluation function that expects such a loader, where nothing removes the
+        repeated samples, or where what one rank has counted is divided by the size of the whole
+        dataset. Also one over a loader with `drop_last=True`
         that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
         Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
         an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
@@ -91,15 +106,28 @@ class EvaluationPadding(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at evaluation passes over known loaders, and at functions made for such loaders."""
         seen = set()
-        for found in passes(model):
+        for found in (each for one in passes(model) for each in as_taken(model, one)):
             sampler = _padding_sampler(model, found.loader)
             if sampler is None or (found.scope, found.stmt) in seen:
                 continue
+            if _asks_for_rest(sampler.site):
+                continue  # it is known what is counted twice, and told
             if in_test_function(found.scope):
                 continue  # it counts to compare with what it expects
-            if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
+            if pass_trains(model, found):
                 continue
-            if _keeps_by_key(model, found) or _is_for_training(model, sampler.site):
+            whole = _over_whole(model, found, sampler)
+            if whole is not None and not _is_for_one_process(model, found, sampler):
+                seen.add((found.scope, found.stmt))
+                yield _part_of_whole(model, found, sampler, whole)
+                continue
+            if not _evaluates(model, found.scope, found.stmt):
+                continue
+            if (
+                _is_for_one_process(model, found, sampler)
+                or _keeps_by_key(model, found)
+                or _is_for_training(model, sampler.site)
+            ):
                 continue  # what comes twice is kept once; or nothing comes twice
             seen.add((found.scope, found.stmt))
             why = (Related(model.place_of(sampler), "sampler built here"),)
@@ -172,6 +200,63 @@ _CORRECTS = Concept(
 )
 
 
+#: What brings together what the ranks have counted.
+_TOGETHER = Concept(
+    spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE)
+)
+
+
+def _over_whole(model: Model, found: Pass, sampler: Obj) -> Bin | None:
+    """``right / len(loader.dataset)``, where a rank has counted its part and no rank the others'.
+
+    Neither in the evaluation nor where it is called, as far as calls are named.
+    """
+    loop, scope = found.stmt, found.scope
+    if not isinstance(loop, For) or not isinstance(scope, Function):
+        return None
+    if not EVALUATES.says(scope.name):
+        return None
+    calls = model.flow.callers(scope)
+    built = [sampler.site] if sampler.site is not None else []
+    if calls and all(contradict(model, built, [call]) for call in calls):
+        return None  # only one process comes here
+    near = [scope, *(call.scope for call in calls)]
+    if any(_TOGETHER.names(call.func) for each in near for call in each.calls):
+        return None
+    summed = {
+        stmt.target.id
+        for stmt in statements([loop])
+        if isinstance(stmt, AugAssign)
+        and isinstance(stmt.target, Name)
+        and not _is_of_one_turn(loop, stmt)
+    }
+    return next(
+        (
+            node
+            for stmt in statements(scope.body)
+            if stmt.order > loop.order and not loop.encloses(stmt)
+            for node in nodes_in([stmt])
+            if isinstance(node, Bin)
+            and node.op == "Div"
+            and _is_length(node.right)
+            and _cuts(node.right)
+            and any(isinstance(part, Name) and part.id in summed for part in walk(node.left))
+        ),
+        None,
+    )
+
+
+def _part_of_whole(model: Model, found: Pass, sampler: Obj, whole: Bin) -> Suspect:
+    return Suspect(
+        model.module_of(found.scope),
+        whole,
+        "this divides what one rank has counted by the size of the whole dataset",
+        why=(Related(model.place_of(sampler), "this sampler gives each rank its part"),),
+        effect="with two processes the metric is half of what it should be",
+        advice="sum up over the ranks first (`dist.all_reduce`), or divide by what was counted",
+    )
+
+
 def _cut_off(model: Model) -> Iterator[Suspect]:
     """Evaluations over a loader that leaves out the last batch, whoever divides the data."""
     seen: set[Stmt] = set()
@@ -179,20 +264,35 @@ def _cut_off(model: Model) -> Iterator[Suspect]:
         site = loader.site
         if site is None or is_test(model.module_of(site.scope)):
             continue
-        given = _may_drop_last(model, loader)
+        maker = _batch_maker(model, loader)
+        given = _may_drop_last(model, maker)
         if given is None or _padding_sampler(model, loader) is not None:
             continue
         for found in _passes_of(model, site):
             if found.stmt in seen or _ends_early(found.stmt):
                 continue
-            is_named = _sums_up(found.scope, found.stmt)
+            is_named = _sums_up(model, found.scope, found.stmt)
             if pass_trains(model, found) or not (is_named or _keeps_results(model, found)):
                 continue
             through = found.loader.through
-            if excludes(model, through, site) or model.flow.constants(given, through) != {True}:
+            told = through if maker is loader else maker.through
+            if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
                 continue
             seen.add(found.stmt)
-            yield _leaves_out(model, site, given, found.scope, found.stmt)
+            yield _leaves_out(model, maker.site or site, given, found.scope, found.stmt)
+
+
+def _batch_maker(model: Model, loader: Obj) -> Obj:
+    """What puts a loader's batches together: itself, or torch's batch sampler that it is given."""
+    given = [
+        value
+        for value in model.passed_to(loader, "batch_sampler")
+        if not isinstance(value, Obj) or not excludes(model, value.through, value.site)
+    ]
+    match given:
+        case [Obj(cls=cls) as one] if cls == BATCH_SAMPLER and one.site is not None:
+            return one
+    return loader
 
 
 def _may_drop_last(model: Model, loader: Obj) -> Expr | None:
@@ -280,7 +380,7 @@ def _keeps_results(model: Model, found: Pass) -> bool:
         return False
     if loader.site is None or any(pass_trains(model, e) for e in _passes_of(model, loader.site)):
         return False
-    drawn = {node.id for node in walk(loop.target) if isinstance(node, Name)}
+    drawn = _drawn(loop)
     kept = [
         arg.value
         for call in found.scope.calls_in(loop)
@@ -342,19 +442,68 @@ def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
         return None
     given = [
         value
-        for value in model.passed_to(loader, "sampler")
+        for value in model.passed_to(_batch_maker(model, loader), "sampler")
         if isinstance(value, Obj)
         and value.site is not None
-        and model.is_a(value, DISTRIBUTED_SAMPLER) is True
-        and model.flow.method(value.cls, "__iter__") == DISTRIBUTED_SAMPLER
+        and not excludes(model, value.through, value.site)
     ]
-    if any(isinstance(each.cls, Class) and _divides_exactly(model, each.cls) for each in given):
+    if any(_is_exact(model, each) for each in given):
         return None
-    return given[0] if given else None
+    return next((each for each in given if _pads(model, each)), None)
 
 
-def _divides_exactly(model: Model, cls: Class) -> bool:
-    """Whether the ranks of a class of the tree have each sample once, if unevenly many."""
+def _pads(model: Model, sampler: Obj) -> bool:
+    """Whether the sampler makes the ranks equally long: as torch's, or in a way of its own."""
+    if model.flow.method(sampler.cls, "__iter__") == DISTRIBUTED_SAMPLER:
+        return model.is_a(sampler, DISTRIBUTED_SAMPLER) is True
+    return isinstance(sampler.cls, Class) and pads(model, sampler.cls)
+
+
+def _is_for_one_process(model: Model, found: Pass, sampler: Obj) -> bool:
+    """Whether the loader of a pass was asked for one process: it then has each sample once."""
+    size = model.flow.argument(sampler, "num_replicas")
+    site = found.loader.site
+    if size is None or site is None or sampler.site is None:
+        return False
+    asked = [
+        step.expr
+        for step in origins(
+            model.flow,
+            found.source,
+            HANDED_ON,
+            more=partial(_arguments_on, {site: sampler.site, sampler.site: size}),
+        )
+        if step.is_end and any(each.expr is size for each in step.way())
+    ]
+    return bool(asked) and all(isinstance(e, Const) and e.value == 1 for e in asked)
+
+
+def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:
+    """From a call to one of its arguments, as the calls that lead to it pass it."""
+    to = onwards.get(step.expr)
+    if to is not None:
+        yield onward(step, Hop.ARGUMENT, to, scope_of(to))
+
+
+def _asks_for_rest(site: Call | None) -> bool:
+    """Whether the function that builds a sampler asks if the ranks have equally many samples."""
+    return site is not None and any(
+        isinstance(node, Bin) and node.op == "Mod" and _is_length(node.left)
+        for stmt in statements(site.scope.body)
+        if isinstance(stmt, If)
+        for node in walk(stmt.test)
+    )
+
+
+def _is_length(expr: Expr) -> bool:
+    return isinstance(expr, Call) and last_name(expr.func) == "len"
+
+
+def _is_exact(model: Model, sampler: Obj) -> bool:
+    """Whether the ranks of a class of the tree, iterated as torch's, have each sample once."""
+    cls = sampler.cls
+    if not isinstance(cls, Class) or model.flow.method(cls, "__iter__") != DISTRIBUTED_SAMPLER:
+        return False
     tried = [trial for trial in model.trials(cls).usual if not trial.world.drop_last]
     return bool(tried) and all(trial.divides for trial in tried)
 
@@ -367,40 +516,90 @@ def _drops(model: Model, sampler: Obj) -> bool | None:
 
 def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope sums up metrics and takes no sample out again."""
-    return _sums_up(scope, within) and not _corrects(model, scope)
+    return _sums_up(model, scope, within) and not _corrects(model, scope)
 
 
-def _sums_up(scope: Scope, within: Stmt | None) -> bool:
-    """Whether code in the scope sums up metrics of an evaluation."""
+def _sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
+    """Whether code in the scope, or what it hands a batch to, sums up metrics of an evaluation."""
     if not isinstance(scope, Function) or not EVALUATES.says(scope.name):
         return False
-    return not _COUNTING.isdisjoint(scope.called) or any(
-        isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
+    if not _COUNTING.isdisjoint(scope.called):
+        return True
+    if any(
+        isinstance(stmt, AugAssign)
+        and (within is None or (within.encloses(stmt) and not _is_of_one_turn(within, stmt)))
         for stmt in statements(scope.body)
+    ):
+        return True
+    return isinstance(within, For) and any(
+        not _COUNTING.isdisjoint(callee.called)
+        for call in scope.calls_in(within)
+        if any(isinstance(e, Name) and e.id in _drawn(within) for e in call.positional)
+        for callee in model.flow.callees(call)
     )
+
+
+def _is_of_one_turn(loop: Stmt, counting: AugAssign) -> bool:
+    """Whether each turn of a loop begins anew with what a statement of it adds to."""
+    root = counting.target
+    while isinstance(root, (Attr, Index)):
+        root = root.value
+    return isinstance(root, Name) and any(
+        isinstance(target, Name) and target.id == root.id
+        for stmt in statements([loop])
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
+    )
+
+
+def _drawn(loop: For) -> set[str]:
+    """The names that each turn of a loop binds."""
+    return {node.id for node in walk(loop.target) if isinstance(node, Name)}
 
 
 def _keeps_by_key(model: Model, found: Pass) -> bool:
     """Whether the pass keeps what it counts in a dictionary, by what each sample is called."""
     if not isinstance(found.stmt, For):
         return False
-    drawn = {node.id for node in walk(found.stmt.target) if isinstance(node, Name)}
+    drawn = _drawn(found.stmt)
 
     def is_drawn(expr: Expr) -> bool:
         return isinstance(expr, Name) and expr.id in drawn
 
-    return any(
-        isinstance(target, Index)
-        and isinstance(target.value, Name)
-        and any(
-            isinstance(made.value, Map) for made in found.scope.bindings.get(target.value.id, ())
+    return (
+        any(
+            isinstance(target, Index)
+            and isinstance(target.value, Name)
+            and any(
+                isinstance(made.value, Map)
+                for made in found.scope.bindings.get(target.value.id, ())
+            )
+            and depends_on(model.flow, target.key, is_drawn) is not None
+            and not any(same(node, target.value) for node in walk(stmt.value))
+            for stmt in statements([found.stmt])
+            if isinstance(stmt, Assign)
+            for target in stmt.targets
         )
-        and depends_on(model.flow, target.key, is_drawn) is not None
-        and not any(same(node, target.value) for node in walk(stmt.value))
-        for stmt in statements([found.stmt])
-        if isinstance(stmt, Assign)
-        for target in stmt.targets
-    ) or _puts_into_dict(found)
+        or _puts_into_dict(found)
+        or _is_keyed(model, found.stmt, is_drawn)
+    )
+
+
+def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether a turn puts its results into a dictionary by what each sample is called."""
+    displays = [
+        node.table if isinstance(node, Comp) else node
+        for node in nodes_in(statements(loop.body))
+        if isinstance(node, (Comp, Map))
+    ]
+    return any(
+        key is not None
+        and not isinstance(key, Const)
+        and depends_on(model.flow, key, is_drawn) is not None
+        for display in displays
+        if display is not None
+        for key, _ in display.items
+    )
 
 
 def _puts_into_dict(found: Pass) -> bool:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
-from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
@@ -24,7 +23,7 @@ from sampler_lint.domain.epoch_state import (
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
-from sampler_lint.edits.seed_fixes import summed
+from sampler_lint.edits.seed_fixes import draw_from, summed
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
@@ -88,7 +87,7 @@ def _drawn_elsewhere(
     seedings, draws = seedings_of(state.iteration), draws_of(state.iteration)
     fix: Fixer | None = None
     if trial.idle == "apart" and len(seedings) == len(draws) == 1:
-        fix = partial(_draw_from, model, seedings[0], draws[0])
+        fix = partial(draw_from, model, seedings[0], draws[0])
     seeded = [Related(model.place(call.scope, call), "seeded here") for call in seedings]
     drawn = [Related(model.place(call.scope, call), "drawn here") for call in draws]
     return Suspect(
@@ -100,41 +99,6 @@ def _drawn_elsewhere(
         effect=_OF_THE_PROCESS if trial.idle == "apart" and not trial.draws else _ONE_ORDER,
         advice=advice,
     )
-
-
-def _draw_from(model: Model, seeding: Call, draw: Call, editor: Editor) -> Fix | None:
-    """Pass the seeded generator to a draw of torch's."""
-    name = _generator_seeded(seeding)
-    if (
-        name is None
-        or draw.scope is not seeding.scope
-        or draw.row <= seeding.row
-        or draw.keyword("generator") is not None
-        or not all(
-            isinstance(value, Ext) and value.dotted.startswith("torch.")
-            for value in model.flow.values(draw.func)
-        )
-    ):
-        return None
-    editor.at(model.module_of(draw.scope)).add_argument(draw, "generator", name)
-    return editor.fix(f"Draw from `{name}`", Applicability.SAFE)
-
-
-def _generator_seeded(seeding: Call) -> str | None:
-    """The variable of a generator of torch's: ``g.manual_seed(…)``, or what that is given to."""
-    if not isinstance(seeding.func, Attr) or seeding.func.name != "manual_seed":
-        return None
-    owner = seeding.func.value
-    if isinstance(owner, Name):
-        bound = owner.scope.bindings.get(owner.id, ())
-        is_one = len(bound) == 1 and isinstance(bound[0].value, Call)
-        return owner.id if is_one and owner.scope is seeding.scope else None
-    names = [
-        name
-        for name, bound in seeding.scope.bindings.items()
-        if len(bound) == 1 and bound[0].how == "assign" and bound[0].value is seeding
-    ]
-    return names[0] if len(names) == 1 else None
 
 
 def _changes_nothing(
@@ -212,11 +176,11 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
                 advice=f"seed it with `{spelled} + self.epoch`",
             )
         return None
-    if own is None:
-        return None
     if draws_of(state.iteration):
-        if seedings_of(state.construction) and all(
-            _draws_own(c) for c in draws_of(state.iteration)
+        if (
+            own is not None
+            and seedings_of(state.construction)
+            and all(_draws_own(c) for c in draws_of(state.iteration))
         ):
             return Suspect(
                 module,

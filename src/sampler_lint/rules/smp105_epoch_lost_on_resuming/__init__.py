@@ -31,11 +31,11 @@ class EpochLostOnResuming(Rule):
     """`set_epoch` starts at 0 again after a checkpoint is loaded.
 
     What it does:
-        Reports a `set_epoch` that gets the counter of an epoch loop which certainly starts at 0,
-        or another number that does (`epoch - start`, or a count of its own), after an optimizer
-        was restored from `torch.load`: the program continues a run that has already trained for
-        some epochs. Not reported where iterations of the loop are skipped by
-        their number, where something is added to the counter, or where another epoch loop starts
+        Reports a `set_epoch` that gets the counter of an epoch loop which certainly starts at 0
+        or 1, or another number that starts at 0 (`epoch - start`, or a count of its own), after
+        an optimizer was restored from `torch.load`: the program continues a run that has already
+        trained for some epochs. Not reported where iterations of the loop are skipped by their
+        number, where something is added to the counter, or where another epoch loop starts
         elsewhere, since that one continues the run. Only `likely` where the code that restores
         takes no epoch from the checkpoint: perhaps only the optimizer is wanted. For an iterator
         that is created before `set_epoch`, see SMP103.
@@ -86,7 +86,7 @@ class EpochLostOnResuming(Rule):
     fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at each epoch loop that begins at 0, and at what forgets where it begins."""
+        """Look at each epoch loop that begins as in a new run, and at what forgets its begin."""
         yield from used_up(model)
         yield from left_out(model)
         yield from never_saved(model)
@@ -102,27 +102,30 @@ class EpochLostOnResuming(Rule):
             restored = restored_before(model, found.loop) if wanted else None
             if restored is None or not trains(model, found) or _begins_with(model, found, restored):
                 continue
-            epoch = _counter_from_zero(model, found)
+            counted = _counter_from_first(model, found)
             if found.loop.scope in going_on:
-                epoch = None  # another phase of the program is the one that goes on
+                counted = None  # another phase of the program is the one that goes on
             for call in calls_for(model, found, wanted).hits:
                 if call in told:
                     continue
-                if epoch is not None and _is_given(model, found, call, epoch):
+                if counted is not None and _is_given(model, found, call, counted[0]):
                     begins, counter = Beginning(found.loop.scope, found.loop), "the loop"
+                    number = counted[1]
                 elif (other := from_zero(model, found, call)) is not None:
-                    begins, counter = other, "its number"
+                    begins, counter, number = other, "its number", 0
                 else:
                     continue
                 told.add(call)
                 why = (
                     Related(model.place(restored.scope, restored), "the checkpoint is loaded here"),
-                    Related(model.place(begins.scope, begins.node), f"{counter} begins at 0"),
+                    Related(
+                        model.place(begins.scope, begins.node), f"{counter} begins at {number}"
+                    ),
                 )
                 yield Suspect(
                     model.module_of(call.scope),
                     call,
-                    f"`{unparse(call)}` counts from 0 again after a checkpoint was loaded",
+                    f"`{unparse(call)}` counts from {number} again after a checkpoint was loaded",
                     effect="a resumed run repeats the orders of the first epochs",
                     advice=f"start {counter} at the checkpoint's epoch",
                     why=why,
@@ -130,8 +133,15 @@ class EpochLostOnResuming(Rule):
                 )
 
 
-def _counter_from_zero(model: Model, found: EpochLoop) -> Expr | None:
-    """The counter of an epoch loop that certainly begins at 0 and skips no turn by its number."""
+#: The numbers of the first epoch, by whether a loop counts from 0 or from 1.
+_FIRST = frozenset({0, 1})
+
+
+def _counter_from_first(model: Model, found: EpochLoop) -> tuple[Expr, int] | None:
+    """The counter of an epoch loop, and the number at which that certainly begins in any run.
+
+    None where the loop skips turns by their number.
+    """
     loop, epoch = found.loop, epoch_expression(found.loop)
     if not isinstance(loop, For) or not isinstance(epoch, Name):
         return None
@@ -139,9 +149,10 @@ def _counter_from_zero(model: Model, found: EpochLoop) -> Expr | None:
     if len(counts) != 1 or any(arg.stars for arg in counts[0].args):
         return None
     given = counts[0].positional
-    if not _is_zero(model, given):
+    number = _first_number(model, given)
+    if number is None or not given or skips_by(loop, epoch):
         return None
-    return None if not given or skips_by(loop, epoch) else epoch
+    return epoch, number
 
 
 def _begins_with(model: Model, found: EpochLoop, restored: Call) -> bool:
@@ -166,23 +177,28 @@ def _begins_with(model: Model, found: EpochLoop, restored: Call) -> bool:
 
 
 def _begins_elsewhere(model: Model, loop: Loop) -> bool:
-    """Whether an epoch loop may begin at another number than 0."""
+    """Whether an epoch loop may begin at another epoch than the first."""
     return isinstance(loop, For) and any(
-        not _is_zero(model, node.positional)
+        _first_number(model, node.positional) is None
         for node in walk(loop.iter)
         if isinstance(node, Call) and RANGES.is_call(node)
     )
 
 
-def _is_zero(model: Model, given: list[Expr]) -> bool:
-    """Whether a range with these arguments certainly begins at 0."""
-    starts = ends(model.flow, given[0], Hop.ASSIGNED) if len(given) > 1 else ()
-    return all(
-        is_kept_as_zero(model, start)
-        if isinstance(start, Attr)
-        else isinstance(start, Const) and start.value == 0
-        for start in starts
-    )
+def _first_number(model: Model, given: list[Expr]) -> int | None:
+    """Where a range with these arguments certainly begins, if at the first epoch of any run."""
+    if len(given) < 2:
+        return 0
+    starts = list(ends(model.flow, given[0], Hop.ASSIGNED | Hop.RETURN))
+    numbers = {_number(model, start) for start in starts}
+    number = numbers.pop() if len(numbers) == 1 else None
+    return number if number in _FIRST else None
+
+
+def _number(model: Model, start: Expr) -> int | None:
+    if isinstance(start, Attr):
+        return 0 if is_kept_as_zero(model, start) else None
+    return start.value if isinstance(start, Const) and type(start.value) is int else None
 
 
 def _is_given(model: Model, found: EpochLoop, call: Call, epoch: Expr) -> bool:

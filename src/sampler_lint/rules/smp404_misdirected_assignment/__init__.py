@@ -14,12 +14,14 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
 from sampler_lint.rules.smp404_misdirected_assignment.bases import hidden_methods
 from sampler_lint.rules.smp404_misdirected_assignment.before_super import set_before_super
 from sampler_lint.rules.smp404_misdirected_assignment.hiding import hiding
+from sampler_lint.rules.smp404_misdirected_assignment.idle_generator import idle_generators
 from sampler_lint.rules.smp404_misdirected_assignment.kept_seed import seed_not_read
 from sampler_lint.rules.smp404_misdirected_assignment.local_names import lost_locals
 from sampler_lint.rules.smp404_misdirected_assignment.no_effect import no_effect
 from sampler_lint.rules.smp404_misdirected_assignment.overwritten import overwritten
 from sampler_lint.rules.smp404_misdirected_assignment.state_getter import moving_getters
 from sampler_lint.rules.smp404_misdirected_assignment.unheeded import unheeded, unheeded_by_class
+from sampler_lint.syntax.nodes import Stmt
 
 
 class MisdirectedAssignment(Rule):
@@ -38,6 +40,8 @@ class MisdirectedAssignment(Rule):
         - an attribute with the name of a property, or of a method that the class calls,
         - a `seed` that the constructor stores and nothing reads, next to a shuffle with a global
           generator,
+        - a generator that an iteration makes and seeds, and that nothing draws from, next to a
+          draw from a global one,
         - a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is
           built gets a constant instead,
         - a `state_dict` that stores its argument as the sampler's own position,
@@ -80,6 +84,7 @@ class MisdirectedAssignment(Rule):
         reads = Reads(model)
         yield from unread_outside(model, reads)
         yield from unheeded(model)
+        told: set[Stmt] = set()
         for module, cls in model.classes():
             if not model.is_meant_as_sampler(cls):
                 continue
@@ -92,4 +97,5 @@ class MisdirectedAssignment(Rule):
             yield from hidden_methods(model, module, cls)
             yield from seed_not_read(model, module, cls)
             yield from no_effect(module, cls)
+            yield from idle_generators(model, cls, told)
             yield from unheeded_by_class(model, cls)

@@ -41,7 +41,7 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
     """What is wrong in a function whatever the numbers are."""
     for stmt in statements(function.body):
         if isinstance(stmt, For):
-            yield from _first_never_removed(model, module, stmt)
+            yield from _first_never_removed(model, module, function, stmt)
         for node in nodes_in([stmt]):
             if isinstance(node, Index):
                 yield from _minus_zero(model, module, function, node, stmt)
@@ -49,8 +49,10 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
                 yield from _list_as_number(model, module, node)
 
 
-def _first_never_removed(model: Model, module: Module, loop: For) -> Iterator[Suspect]:
-    """``for i in range(len(x) - 1, 0, -1)`` that takes ``x[i]`` out."""
+def _first_never_removed(
+    model: Model, module: Module, function: Function, loop: For
+) -> Iterator[Suspect]:
+    """``for i in range(len(x) - 1, 0, -1)`` that takes ``x[i]`` out, and nothing else does."""
     call = loop.iter
     if not (isinstance(call, Call) and last_name(call.func) == "range" and len(call.args) == 3):
         return
@@ -63,6 +65,9 @@ def _first_never_removed(model: Model, module: Module, loop: For) -> Iterator[Su
     if not (isinstance(size, Call) and last_name(size.func) == "len" and len(size.args) == 1):
         return
     items, index = size.args[0].value, loop.target.id
+    others = [stmt for stmt in statements(function.body) if not loop.encloses(stmt)]
+    if any(_removes(stmt, items) for stmt in others):
+        return  # it may be the first item that is taken out there
     if any(_removes(stmt, items, index) for stmt in statements(loop.body)):
         text = unparse(items)
         yield Suspect(
@@ -75,10 +80,13 @@ def _first_never_removed(model: Model, module: Module, loop: For) -> Iterator[Su
         )
 
 
-def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
+def _removes(stmt: Stmt, items: Expr, index: str | None = None) -> bool:
+    """Whether a statement takes an item out, with ``index`` the one that is called so."""
     if isinstance(stmt, Simple) and stmt.kind == "delete":
         return any(
-            isinstance(part, Index) and same(part.value, items) and _is_name(part.key, index)
+            isinstance(part, Index)
+            and same(part.value, items)
+            and (index is None or _is_name(part.key, index))
             for part in stmt.parts
         )
     return any(
@@ -86,8 +94,7 @@ def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
         and isinstance(node.func, Attr)
         and node.func.name == "pop"
         and same(node.func.value, items)
-        and bool(node.args)
-        and _is_name(node.args[0].value, index)
+        and (index is None or (bool(node.args) and _is_name(node.args[0].value, index)))
         for node in nodes_in([stmt])
     )
 

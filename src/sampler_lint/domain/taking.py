@@ -1,0 +1,31 @@
+"""The loops that take batches from a generator, seen as the passes over the loader below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.analysis.origins import given_by
+from sampler_lint.domain.epochs import Pass
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.nodes import For, Function, Name
+
+
+def as_taken(model: Model, found: Pass) -> Iterator[Pass]:
+    """A pass; of one that a generator function makes, the loops over what that yields.
+
+    ``for batch in log.log_every(loader, 10)`` uses the batches, and the generator only hands them
+    on. Only of a generator that is given the loader, and where it is this loader that is given.
+    """
+    if not isinstance(found.scope, Function) or not found.scope.yields:
+        yield found
+        return
+    for call in model.flow.callers(found.scope):
+        given = given_by(model.flow, call, found.source) if isinstance(found.source, Name) else None
+        if (
+            given is not None
+            and isinstance(call.stmt, For)
+            and call.stmt.scope is not found.scope
+            and any(map(found.loader.may_be, model.flow.values(given)))
+        ):
+            taken = Pass(call.stmt.scope, call.stmt, given, found.loader, given)
+            yield from as_taken(model, taken)

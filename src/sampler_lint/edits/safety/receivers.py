@@ -97,9 +97,11 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         or _other_branch(changed, call)
         or _stored_by_name(model, module)
     )
-    row = _replaced_setter(model, module)
-    if reason is None and row is not None:
-        return f"line {row} puts something else in the place of `set_epoch`"
+    for row, start, end in _replaced_setters(model, module):
+        # What the fix itself rewrites is no longer there.
+        is_left = not any(edit.start < end and start < edit.end for edit in changed.edits)
+        if reason is None and is_left:
+            return f"line {row} puts something else in the place of `set_epoch`"
     base = call.func.value if isinstance(call.func, ast.Attribute) else None
     while reason is None and isinstance(base, (ast.Attribute, ast.Name, ast.Subscript)):
         reason = _other(model, module, changed, call, base)
@@ -140,19 +142,19 @@ def _stored_by_name(model: Model, module: Module) -> str | None:
     return None if row is None else f"line {row} may replace a variable"
 
 
-def _replaced_setter(model: Model, module: Module) -> int | None:
-    """The line in which the file assigns to a ``set_epoch``."""
-    known: dict[Module, int | None] = model.memo.setdefault(_replaced_setter, {})
+def _replaced_setters(model: Model, module: Module) -> list[tuple[int, int, int]]:
+    """The statements of a file that assign to a ``set_epoch``: their line, start and end."""
+    known: dict[Module, list[tuple[int, int, int]]]
+    known = model.memo.setdefault(_replaced_setters, {})
     if module not in known:
-        known[module] = next(
-            (
-                one.lineno
-                for one in original(model, module).tree.nodes
-                if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
-                if isinstance(one.ctx, ast.Store)
-            ),
-            None,
+        tree = original(model, module).tree
+        stores = (
+            (one, tree.statement(one))
+            for one in tree.nodes
+            if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
+            if isinstance(one.ctx, ast.Store)
         )
+        known[module] = [(one.lineno, *tree.spans[stmt or one]) for one, stmt in stores]
     return known[module]
 
 

@@ -485,9 +485,19 @@ def epoch_expression(loop: Loop) -> Expr | None:
         return named[0] if len(named) == 1 else None
     test = loop.test
     if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in ORDERED | UNEQUAL:
-        left = test.left
+        left = _bound_by_test(loop, test.left) or test.left
         if isinstance(left, (Name, Attr, Index)) and EPOCH.is_mentioned(left):
             return left
+    return None
+
+
+def _bound_by_test(loop: While, value: Expr) -> Name | None:
+    """The ``n`` of ``while (n := n + 1) < 3``: the variable that the test sets to the value."""
+    for node in walk(value):
+        if isinstance(node, Name):
+            for binding in node.scope.bindings.get(node.id, ()):
+                if binding.stmt is loop and binding.value is value and binding.how == "assign":
+                    return node
     return None
 
 

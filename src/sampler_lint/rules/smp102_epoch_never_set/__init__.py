@@ -38,6 +38,7 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     Receiver,
     counter_of,
     goes_on_before,
+    goes_over_again,
     receiver_for,
 )
 from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
@@ -76,11 +77,12 @@ class EpochNeverSet(Rule):
     Fix safety:
         Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, for every sampler
         that the loop reads, on the variable in scope or through the loader or what wraps it,
-        guarded where the sampler may be `None` or another one. A loop without a counter gets one.
-        Unsafe where the loader may also be an
-        unknown one. No fix where persistent workers would keep their copies of a dataset, where a
-        loop over steps restarts the loader, where a `continue` would skip the counter, or where
-        the loop sets a wrong attribute of the sampler, which SMP404 fixes.
+        guarded where the sampler may be `None` or another one; directly before the pass, where
+        only an inner loop names the loader. A loop without a counter gets one. Unsafe where the
+        loader may also be an unknown one, and where a turn trains over it twice, with one epoch
+        for both. No fix where persistent workers would keep their copies
+        of a dataset, where a loop over steps restarts the loader, where a `continue` would skip
+        the counter, or where the loop sets a wrong attribute of the sampler, which SMP404 fixes.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
@@ -222,6 +224,7 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
     if counter.new and goes_on_before(loop, len(loop.body)):
         return None
     calls: dict[str, list[str]] = {}
+    before: dict[Stmt | None, list[str]] = {}
     safe = Applicability.SAFE
     for found, reached, _ in missing:
         receiver = _receiver(model, found, reached)
@@ -234,9 +237,17 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             continue
         guard = receiver.guard
         calls[line] = [line] if guard is None else [guard, editor.source.indent + line]
-        if not receiver.certain:
+        before.setdefault(receiver.before, []).extend(calls[line])
+        if not receiver.certain or goes_over_again(model, found):
             safe = Applicability.UNSAFE
-    counter.write(editor.insert_first(loop, *chain.from_iterable(calls.values())))
+    if any(before) and not counter.is_kept:
+        return None
+    for stmt, lines in before.items():
+        if stmt is None:
+            editor.insert_first(loop, *lines)
+        else:
+            editor.insert_before(stmt, *lines)
+    counter.write(editor)
     said = " and ".join(f"`{line}`" for line in calls)
     return editor.fix(f"Call {said} in the loop", safe)
 
@@ -298,7 +309,8 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     if choice is not None:
         effect += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:
-        advice = f"call `{receiver.code}.set_epoch({counter.code})` at the start of each epoch"
+        when = "at the start of each epoch" if receiver.before is None else "before each pass"
+        advice = f"call `{receiver.code}.set_epoch({counter.code})` {when}"
         if receiver.guard is not None and not receiver.guard.endswith("is not None:"):
             advice += ", where it has one"
     else:

@@ -171,6 +171,12 @@ class Editor:
         start = found.items[first - 1].end if first else found.opened
         return self._put(start, found.closed, "")
 
+    def replace_argument(self, call: Call, value: Expr, keyword: str, code: str) -> Editor:
+        """Pass ``keyword=code`` instead of the argument with this value."""
+        items = self._arguments(call).items
+        item = items[_number_of(items, offsets(self.source, value)[0])]
+        return self._put(item.start, item.end, f"{keyword}={code}")
+
     def name_argument(self, call: Call, value: Expr, name: str) -> Editor:
         """Pass a positional argument by its name."""
         items = self._arguments(call).items

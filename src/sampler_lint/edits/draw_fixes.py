@@ -17,11 +17,17 @@ from sampler_lint.syntax.nodes import Attr, Function, Name, Store
 _MAKERS = {"numpy": "RandomState", "random": "Random"}
 
 
-def draw_alike(model: Model, draws: list[GlobalDraw], editor: Editor) -> Fix | None:
-    """Give every draw a generator of its own, seeded with the program's seed."""
+def draw_alike(
+    model: Model, draws: list[GlobalDraw], editor: Editor, *, otherwise: str | None = None
+) -> Fix | None:
+    """Give every draw a generator of its own, seeded with the program's seed.
+
+    ``otherwise``: the seed where the program has none that can be named there.
+    """
     for draw in draws:
-        seed = in_scope(model, draw.module, draw.call.scope, draw.call)
-        if seed is None or not _draw(model, draw, editor.at(draw.module), spelled(seed)):
+        found = in_scope(model, draw.module, draw.call.scope, draw.call)
+        seed = otherwise if found is None else spelled(found)
+        if seed is None or not _draw(model, draw, editor.at(draw.module), seed):
             return None
     message = "Draw from a generator with the same seed on all ranks"
     return editor.fix(message, Applicability.UNSAFE)

@@ -92,10 +92,11 @@ class SeedDiffersByRank(Rule):
     Fix safety:
         Safe: the rank is removed from the sum, so that all ranks have the same seed; where a
         variable holds the sum, it keeps the rank, and the rest is passed. Where the rank is added
-        elsewhere, it may be wanted for augmentation and stays. Then the split is
-        drawn from its own generator with the program's seed, if that is available there, or a
-        sampler in the repository uses the seed of rank 0, which is broadcast. Both are unsafe:
-        the split differs from the one before, and the broadcast waits for all ranks.
+        elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its
+        own generator with the program's seed, if that is available there (or 0, where nothing
+        seeds the program), or a sampler in the repository uses the seed of rank 0, which is
+        broadcast. Both are unsafe: the split differs from the one before, and the broadcast waits
+        for all ranks.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks the shares overlap before the fix, and are
@@ -432,9 +433,13 @@ def _is_local(seeding: RankSeeding) -> bool:
     return seeding.term.scope is scope and not takes
 
 
-def _fix_draws(model: Model, draws: list[GlobalDraw]) -> Callable[[Editor], Fix | None] | None:
+def _fix_draws(
+    model: Model, draws: list[GlobalDraw], otherwise: str | None = None
+) -> Callable[[Editor], Fix | None] | None:
     """A generator that is made in each pass would draw one order in all epochs."""
-    return partial(draw_alike, model, draws) if all(d.shared_by is None for d in draws) else None
+    if any(draw.shared_by is not None for draw in draws):
+        return None
+    return partial(draw_alike, model, draws, otherwise=otherwise)
 
 
 def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> Suspect:
@@ -510,7 +515,8 @@ def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:
         draw.module,
         draw.call,
         message,
-        fix=_fix_draws(model, [draw]),
+        # Nothing seeds the program, so any number is as good.
+        fix=_fix_draws(model, [draw], otherwise="0"),
         grade=grade,
         effect=_OTHER_ORDERS,
         advice="use a generator with the same seed on all ranks",

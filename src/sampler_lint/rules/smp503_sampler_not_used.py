@@ -170,7 +170,8 @@ def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) ->
 def _pass(model: Model, obj: Obj, target: Name | Attr, loader: Obj, editor: Editor) -> Fix | None:
     """Pass the sampler to the loader beside, in the place of its own order."""
     made, site = obj.site, loader.site
-    assert made is not None and site is not None
+    assert made is not None
+    assert site is not None
     root, over = leftmost(target), model.flow.argument(loader, "dataset")
     assert over is not None
     if (

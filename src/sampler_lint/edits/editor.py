@@ -324,7 +324,7 @@ class Editor:
         return self.source.newline + self._text(_indented(indent, above)) + indent
 
     def _begins_line(self, owner: Stmt | Function) -> bool:
-        return self._alone_before(offsets(self.source, owner)[0]) is not None
+        return self._alone_before(self.source.offset(owner.row, owner.col)) is not None
 
     def append(self, function: Function, *lines: str) -> Editor:
         """Write lines at the end of a function, above its last ``return``.

@@ -10,6 +10,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import (
     called,
+    is_spelled,
     pass_in,
     pass_seed,
     seed_generators,
@@ -21,7 +22,6 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import Fixed, Unpassed
 from sampler_lint.syntax.nodes import (
     Call,
     Function,
-    last_name,
 )
 
 
@@ -59,7 +59,7 @@ def add_parameter(
     calls = [
         call
         for call in model.flow.callers(function)
-        if last_name(call.func) == called(function) and _shuffles_through(model, site, call)
+        if is_spelled(call, function) and _shuffles_through(model, site, call)
     ]
     passed, everywhere = pass_in(model, editor, calls, "seed", untyped=True)
     if not passed:

@@ -93,14 +93,16 @@ class Editor:
         """What was written, by file and place, each once."""
         return tuple(sorted(self._edits))
 
-    def fix(self, message: str, applicability: Applicability) -> Fix:
+    def fix(self, message: str, applicability: Applicability, because: str = "") -> Fix:
         """What was written as a fix; one that drops a comment is unsafe, whatever was asked for.
 
-        A comment that another edit of the fix writes again is moved, not dropped.
+        A comment that another edit of the fix writes again is moved, not dropped. ``because``
+        says what speaks against it, if it is unsafe.
         """
         if applicability is Applicability.SAFE and self._drops_comment:
-            applicability = Applicability.UNSAFE
-        return Fix(message, applicability, self.edits)
+            applicability, because = Applicability.UNSAFE, "it drops a comment"
+        is_unsafe = applicability is Applicability.UNSAFE
+        return Fix(message, applicability, self.edits, because if is_unsafe else "")
 
     @property
     def _drops_comment(self) -> bool:
@@ -575,9 +577,11 @@ def replacing(
     return lambda editor: editor.replace(node, code).fix(message, applicability)
 
 
-def renaming(node: Node, old: str, new: str, message: str, applicability: Applicability) -> Fixer:
+def renaming(
+    node: Node, old: str, new: str, message: str, applicability: Applicability, because: str = ""
+) -> Fixer:
     """The fix that spells one name otherwise, and nothing else."""
-    return lambda editor: editor.rename(node, old, new).fix(message, applicability)
+    return lambda editor: editor.rename(node, old, new).fix(message, applicability, because)
 
 
 class _Item(NamedTuple):

@@ -12,6 +12,10 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.syntax.navigation import built_by_itself
 from sampler_lint.syntax.nodes import Bin, Call, Class, Const, Expr, Function, Name, last_name
 
+#: What speaks against a fix that passes the seed.
+MAY_BE_NO_INT = "whether the seed is an int is not known"
+NOT_PASSED_EVERYWHERE = "not every caller is known to pass an int"
+
 
 def spelled(seed: Seed) -> str:
     """The seed as an int-valued expression."""

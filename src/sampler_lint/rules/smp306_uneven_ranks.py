@@ -260,7 +260,9 @@ def _even_out(model: Model, cls: Class, editor: Editor) -> Fix | None:
         return None
     editor.at(model.module_of(method)).insert_after(stmt, code)
     what = "Drop what is left over" if code == cut else "Repeat the first samples"
-    return editor.fix(f"{what}, so that all ranks have as many samples", Applicability.UNSAFE)
+    why = "some samples are left out" if code == cut else "some samples are read twice"
+    title = f"{what}, so that all ranks have as many samples"
+    return editor.fix(title, Applicability.UNSAFE, why)
 
 
 def _list_shared(model: Model, cls: Class) -> tuple[str, Stmt] | None:

@@ -167,6 +167,10 @@ def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) ->
     )
 
 
+#: What the program sees of it, besides the bug that is gone.
+_FEWER = "an epoch has fewer steps then"
+
+
 def _pass(model: Model, obj: Obj, target: Name | Attr, loader: Obj, editor: Editor) -> Fix | None:
     """Pass the sampler to the loader beside, in the place of its own order."""
     made, site = obj.site, loader.site
@@ -192,4 +196,4 @@ def _pass(model: Model, obj: Obj, target: Name | Attr, loader: Obj, editor: Edit
         editor.at(model.module_of(site.scope)).replace_argument(site, shuffle, "sampler", name)
     else:
         editor.at(model.module_of(site.scope)).add_argument(site, "sampler", name)
-    return editor.fix(f"Pass `sampler={name}` to the loader", Applicability.UNSAFE)
+    return editor.fix(f"Pass `sampler={name}` to the loader", Applicability.UNSAFE, _FEWER)

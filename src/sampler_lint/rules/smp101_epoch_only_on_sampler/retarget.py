@@ -70,12 +70,16 @@ def retarget(
     return editor.fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE)
 
 
+#: What speaks against a helper.
+_OTHERS = "other loaders than those seen may come here"
+
+
 def use_helper(call: Call, receiver: Expr, loader: Expr, editor: Editor) -> Fix | None:
     """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``."""
     if _is_only_told(call, receiver):
         name = _helper(editor, "")
         editor.replace(receiver, f"{name}({text_of(editor.source, loader)})")
-        return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE)
+        return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, _OTHERS)
     found = _guard(call, receiver)
     if found is None or not isinstance(receiver, Attr) or not isinstance(call.func, Attr):
         return None  # what was got by its name stays the method of the sampler that was asked
@@ -99,7 +103,7 @@ def use_helper(call: Call, receiver: Expr, loader: Expr, editor: Editor) -> Fix 
     for read in reads_within(call.scope, stmt, receiver.value, "sampler"):
         if read not in asked and read.stmt is not line:
             editor.replace(read, local)
-    return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE)
+    return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, _OTHERS)
 
 
 def _helper(editor: Editor, kind: str) -> str:

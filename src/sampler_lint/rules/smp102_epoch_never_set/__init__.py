@@ -225,7 +225,7 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
         return None
     calls: dict[str, list[str]] = {}
     before: dict[Stmt | None, list[str]] = {}
-    safe = Applicability.SAFE
+    safe, because = Applicability.SAFE, ""
     for found, reached, _ in missing:
         receiver = _receiver(model, found, reached)
         if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
@@ -238,8 +238,10 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
         guard = receiver.guard
         calls[line] = [line] if guard is None else [guard, editor.source.indent + line]
         before.setdefault(receiver.before, []).extend(calls[line])
-        if not receiver.certain or goes_over_again(model, found):
-            safe = Applicability.UNSAFE
+        if not receiver.certain:
+            safe, because = Applicability.UNSAFE, f"what `{receiver.code}` is may not be known"
+        elif goes_over_again(model, found):
+            safe, because = Applicability.UNSAFE, "each turn goes over it twice, with one order"
     if any(before) and not counter.is_kept:
         return None
     for stmt, lines in before.items():
@@ -249,7 +251,7 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             editor.insert_before(stmt, *lines)
     counter.write(editor)
     said = " and ".join(f"`{line}`" for line in calls)
-    return editor.fix(f"Call {said} in the loop", safe)
+    return editor.fix(f"Call {said} in the loop", safe, because)
 
 
 def _built(model: Model, reached: Carrier) -> Related:

@@ -32,6 +32,7 @@ from sampler_lint.domain.samplers import (
     shuffles_by_epoch,
 )
 from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import fresh_name
 from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (
@@ -49,7 +50,7 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
     tries_to_set,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import For, Stmt
+from sampler_lint.syntax.nodes import For, Function, Stmt, While
 
 
 class EpochNeverSet(Rule):
@@ -78,11 +79,12 @@ class EpochNeverSet(Rule):
         Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, for every sampler
         that the loop reads, on the variable in scope or through the loader or what wraps it,
         guarded where the sampler may be `None` or another one; directly before the pass, where
-        only an inner loop names the loader. A loop without a counter gets one. Unsafe where the
-        loader may also be an unknown one, and where a turn trains over it twice, with one epoch
-        for both. No fix where persistent workers would keep their copies
-        of a dataset, where a loop over steps restarts the loader, where a `continue` would skip
-        the counter, or where the loop sets a wrong attribute of the sampler, which SMP404 fixes.
+        only an inner loop names the loader, and before a loop over steps restarts it. A loop
+        without a counter gets one. Unsafe where the loader may also be an unknown one, and where
+        a turn trains over it twice, with one epoch for both. No fix where persistent workers
+        would keep their copies of a dataset, where several places restart a loader, where a
+        `continue` would skip the counter, or where the loop sets a wrong attribute of the
+        sampler, which SMP404 fixes.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
@@ -212,9 +214,39 @@ def _suspect(model: Model, missing: Sequence[_Missing]) -> Suspect:
         suspect.effect += f" (but {first.doubt.reason})"
     built = (_built(model, each.reached) for each in others)
     suspect.why += tuple(dict.fromkeys(one for one in built if one not in suspect.why))
-    if not first.found.is_restart:
-        suspect.fix = partial(_call_in_loop, model, missing)
+    fix = _count_restarts if first.found.is_restart else _call_in_loop
+    suspect.fix = partial(fix, model, missing)
     return suspect
+
+
+def _count_restarts(model: Model, missing: Sequence[_Missing], editor: Editor) -> Fix | None:
+    """Count the passes where the loader starts again, from the one before the loop on."""
+    found, reached, _ = missing[0]
+    loop, restart = found.loop, found.inner.stmt
+    others = [one for one in epoch_loops(model) if one.inner.loader.may_be(found.inner.loader)]
+    if any(one.loop is not loop or one.inner.stmt is not restart for one in others):
+        return None  # other passes would have the same numbers
+    if len(missing) > 1 or found.calls or restart.scope is not loop.scope:
+        return None
+    callers = model.flow.callers(loop.scope) if isinstance(loop.scope, Function) else []
+    if len(callers) > 1 or any(
+        call.stmt is None or any(isinstance(each, (For, While)) for each in call.stmt.ancestors())
+        for call in callers
+    ):
+        return None  # they would begin again
+    receiver = _receiver(model, found, reached)
+    if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
+        return None
+    if setter_left_out(model, found) is not None:
+        return None
+    counter, call = fresh_name(loop.scope, "epoch"), f"{receiver.code}.set_epoch"
+    line = f"{call}({counter})"
+    lines = [line] if receiver.guard is None else [receiver.guard, editor.source.indent + line]
+    editor.insert_before(loop, f"{counter} = 0")
+    editor.insert_before(restart, f"{counter} += 1", *lines)
+    safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
+    title = f"Count the passes and call `{line}` before each after the first"
+    return editor.fix(title, safe, f"what `{receiver.code}` is may not be known")
 
 
 def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> Fix | None:

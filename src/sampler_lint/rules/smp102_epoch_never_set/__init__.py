@@ -228,12 +228,8 @@ def _count_restarts(model: Model, missing: Sequence[_Missing], editor: Editor) -
         return None  # other passes would have the same numbers
     if len(missing) > 1 or found.calls or restart.scope is not loop.scope:
         return None
-    callers = model.flow.callers(loop.scope) if isinstance(loop.scope, Function) else []
-    if len(callers) > 1 or any(
-        call.stmt is None or any(isinstance(each, (For, While)) for each in call.stmt.ancestors())
-        for call in callers
-    ):
-        return None  # they would begin again
+    if _may_run_again(model, loop):
+        return None  # it would count from 0 once more
     receiver = _receiver(model, found, reached)
     if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
         return None
@@ -247,6 +243,15 @@ def _count_restarts(model: Model, missing: Sequence[_Missing], editor: Editor) -
     safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
     title = f"Count the passes and call `{line}` before each after the first"
     return editor.fix(title, safe, f"what `{receiver.code}` is may not be known")
+
+
+def _may_run_again(model: Model, loop: Stmt) -> bool:
+    """Whether the program may come to a loop more than once: in another, or by several calls."""
+    callers = model.flow.callers(loop.scope) if isinstance(loop.scope, Function) else []
+    return len(callers) > 1 or any(
+        stmt is None or any(isinstance(each, (For, While)) for each in stmt.ancestors())
+        for stmt in (loop, *(call.stmt for call in callers))
+    )
 
 
 def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> Fix | None:

@@ -173,8 +173,10 @@ def inside(module: Module, number: int) -> Stmt:
         ("for a in b:\r\n  c()\r\n", "for a in b:\r\n  NEW\r\n  c()\r\n"),
         ("for a in b:\n  c(); d()\n", "for a in b:\n  NEW\n  c(); d()\n"),
         ("for a in b:\n  @c\n  def d(): pass\n", "for a in b:\n  NEW\n  @c\n  def d(): pass\n"),
-        ("for a in b: c()\n", None),
-        ("for a in b: c(); d()\n", None),
+        ("for a in b: c()\n", "for a in b:\n    NEW\n    c()\n"),
+        ("for a in b: c(); d()\n", "for a in b:\n    NEW\n    c(); d()\n"),
+        ("while b: # why\n\tc()\n", "while b: # why\n\tNEW\n\tc()\n"),
+        ("if a: c()\n", None),
     ],
 )
 def test_a_line_before_the_first_statement(tmp_path, before, after):
@@ -197,21 +199,29 @@ def test_a_line_before_the_first_statement(tmp_path, before, after):
         ("def f():\n  a()", "def f():\n  a()\n  NEW"),
         ('def f():\n  a(); b = """\n"""\n', 'def f():\n  a(); b = """\n"""\n  NEW\n'),
         ("def f():\n  a()  # why\n", "def f():\n  a()  # why\n  NEW\n"),
-        ("def f(): a()\n", None),
-        ("def f(\n    x\n): a()\n", None),
+        ("def f(): a()\n", "def f():\n    a()\n    NEW\n"),
+        ("def f(\n    x\n): a(); b() # why", "def f(\n    x\n):\n    a(); b() # why\n    NEW"),
+        ("if a: b()\n", None),
     ],
 )
 def test_a_line_below_a_statement(tmp_path, before, after):
     module = module_of(tmp_path, before)
     if after is None:
-        for write in (
-            lambda e: e.insert_after(inside(module, 0), "NEW"),
-            lambda e: e.append(function_of(module), "NEW"),
-        ):
-            with pytest.raises(EditError):
-                write(Editor(module))
+        with pytest.raises(EditError):
+            Editor(module).insert_after(inside(module, 0), "NEW")
         return
     assert written(module, lambda e: e.insert_after(inside(module, 0), "NEW")) == after
+
+
+def test_lines_at_both_ends_of_a_body_behind_its_colon(tmp_path):
+    module = module_of(tmp_path, "\tfor a in b: c(); d()\n".join(["if e:\n", "f()\n"]))
+    loop = inside(module, 0)
+
+    def write(editor: Editor) -> None:
+        editor.insert_after(loop.body[-1], "LAST").insert_first(loop, "FIRST", "SECOND")
+
+    lines = ["if e:", "\tfor a in b:", "\t\tFIRST", "\t\tSECOND", "\t\tc(); d()", "\t\tLAST"]
+    assert written(module, write) == "\n".join([*lines, "f()\n"])
 
 
 @pytest.mark.parametrize(

@@ -607,6 +607,12 @@ class Calls(Attributes):
             names = [cls.name for cls in (function.cls, *derived)]
             for cls in derived:
                 yield from self.base_init_calls(cls)
+            # `cls(…)` in a class method builds an object of the class it is called on.
+            family = (*self.mro(function.cls), *derived)
+            for owner in (each for each in family if isinstance(each, Class)):
+                for method in owner.methods:
+                    if method.is_classmethod:
+                        yield from (call for call in method.calls if built_by_itself(call))
         names += [alias for name in names for alias in self.project.aliases(name, function)]
         for name in dict.fromkeys(names):
             calls = self.project.calls_near(name, function)

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
-from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Pack, Table, Unknown, View
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
-    COUNTS,
     EPOCH,
     EVALUATES,
     INFERS,
@@ -31,6 +29,7 @@ from sampler_lint.domain.steps import (
     takes_and_steps,
     takes_nothing,
 )
+from sampler_lint.domain.turns import epoch_expression, repeats
 from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.syntax.navigation import (
@@ -42,13 +41,10 @@ from sampler_lint.syntax.navigation import (
     walk,
 )
 from sampler_lint.syntax.nodes import (
-    ORDERED,
-    UNEQUAL,
     Assign,
     Attr,
     Call,
     Class,
-    Compare,
     Const,
     Expr,
     For,
@@ -470,42 +466,6 @@ def _brought(
     kinds = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
     other = bool(values) and all(isinstance(value, kinds) for value in values)
     return _ANOTHER if other else None
-
-
-def repeats(loop: Loop) -> bool:
-    """Whether turns of the loop repeat the same work: it counts, or runs until something.
-
-    A loop over other things (folds, tasks, loaders) may do other work in each turn.
-    """
-    if isinstance(loop, For):
-        return EPOCH.is_mentioned(loop.target) or _counts(loop.iter)
-    return True
-
-
-def epoch_expression(loop: Loop) -> Expr | None:
-    """What holds the epoch's number in the loop's body, if that is plain."""
-    if isinstance(loop, For):
-        targets = [node for node in walk(loop.target) if isinstance(node, Name)]
-        if isinstance(loop.target, (Name, Attr, Index)):
-            return loop.target if _counts(loop.iter) else None
-        named = [name for name in targets if EPOCH.names(name)]
-        return named[0] if len(named) == 1 else None
-    test = loop.test
-    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in ORDERED | UNEQUAL:
-        left = test.left
-        if isinstance(left, (Name, Attr, Index)) and EPOCH.is_mentioned(left):
-            return left
-    return None
-
-
-def _counts(source: Expr) -> bool:
-    """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
-    return any(map(COUNTS.is_call, walk(source))) or any(
-        binding.how == "assign" and binding.value is not None and COUNTS.is_call(binding.value)
-        for name in walk(source)
-        if isinstance(name, Name) and (owner := owner_of(name)) is not None
-        for binding in definitions(owner, name)
-    )
 
 
 def _bound_by(loop: Loop, source: Expr) -> bool:

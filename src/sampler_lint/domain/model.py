@@ -45,6 +45,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Node,
     Scope,
+    Stmt,
     last_name,
 )
 from sampler_lint.workspace.aliases import names_meant
@@ -420,6 +421,16 @@ class Model:
 
         key = (Model.start_of_share, cls, sliced, *candidates)
         return self._tried.ask(key, (cls,), run)
+
+    def evened_out(self, cls: Class, after: Stmt, candidates: list[str]) -> str | None:
+        """The first of several codes that, run after a statement, makes all ranks equally long."""
+
+        def run(interpreter: Interpreter) -> str | None:
+            from sampler_lint.execution.candidates import evened_out
+
+            return evened_out(interpreter, cls, self.module_of(after.scope), after, candidates)
+
+        return self._tried.ask((Model.evened_out, cls, after, *candidates), (cls,), run)
 
     # -- samplers and loaders
 

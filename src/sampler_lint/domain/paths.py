@@ -120,8 +120,19 @@ class Way:
     """The tests on the way and their answers."""
 
     def apart(self, other: Way) -> set[Expr]:
-        """The tests that both ways decide, and not alike."""
-        return {test for test, answer in self.decided if (test, not answer) in other.decided}
+        """The tests that both ways decide, and not alike.
+
+        Of a variable that holds the answer, the variable: its name says what is asked.
+        """
+        found = {test for test, answer in self.decided if (test, not answer) in other.decided}
+        held = [
+            binding.value
+            for test in found
+            if isinstance(test, Name)
+            for binding in test.scope.bindings.get(test.id, ())
+            if binding.value is not None
+        ]
+        return {test for test in found if not any(holds(value, test) for value in held)}
 
 
 def ways(

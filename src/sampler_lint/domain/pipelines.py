@@ -19,12 +19,12 @@ from sampler_lint.domain.concepts import (
     WORKERS,
     WORLD_SIZE,
 )
-from sampler_lint.domain.epochs import repeats
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import text_of_scope
 from sampler_lint.domain.splits import opens_stream
+from sampler_lint.domain.turns import repeats
 from sampler_lint.syntax.navigation import statements
 from sampler_lint.syntax.nodes import (
     Attr,

@@ -18,13 +18,14 @@ from sampler_lint.analysis.origins import (
     Step,
     entries,
     is_computed,
+    only,
     onward,
     origins,
     parameter_of,
     read_of,
     stored,
 )
-from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, RANK
+from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, FIRST_RANK, RANK
 from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options
@@ -38,6 +39,7 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Choice,
+    Compare,
     Const,
     Expr,
     Function,
@@ -379,3 +381,19 @@ def _built_with(model: Model, step: Step, owner: Expr, name: str) -> Iterator[St
 def agrees(scope: Scope) -> bool:
     """Whether the function talks to the other ranks, so that they may agree on a value."""
     return any(map(COLLECTIVE.says, scope.called))
+
+
+def runs_on_one_rank(model: Model, test: Expr, scope: Scope) -> bool:
+    """Whether a test holds on one rank only (of all, or of a node)."""
+    value = only(model.flow, test, Hop.ASSIGNED)
+    if value is not test and runs_on_one_rank(model, value, scope):
+        return True
+    if isinstance(test, (Name, Attr, Call)):
+        return FIRST_RANK.names(test.func if isinstance(test, Call) else test)
+    if isinstance(test, Unary) and test.op == "Not":
+        return differs(model, test.operand, scope) is not None
+    if not isinstance(test, Compare) or test.ops != ["Eq"]:
+        return False
+    sides = (test.left, test.rights[0])
+    numbers = [side for side in sides if isinstance(side, Const) and side.value == 0]
+    return bool(numbers) and any(differs(model, side, scope) is not None for side in sides)

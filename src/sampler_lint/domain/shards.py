@@ -129,8 +129,7 @@ def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
 
 def _shared_draws(model: Model, module: Module, scope: Function) -> Iterator[GlobalDraw]:
     for call in ORDERS.calls_in(scope.calls):
-        given = call.keyword("generator") or call.keyword("random")
-        library = library_drawn_from(model, call) if given is None else None
+        library = library_drawn_from(model, call)
         share = _taken(model, scope, call, partial(operator.is_, call)) if library else None
         if library is None or share is None or is_guarded(call):
             continue
@@ -237,8 +236,17 @@ def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
     )
 
 
+#: The keywords by which a draw is given a generator of its own, or the seed of one.
+_OWN_GENERATOR = ("generator", "random", "random_state")
+
+
 def library_drawn_from(model: Model, call: Call) -> str | None:
-    """The library whose global generator a call seeds, or draws from; None if it may be several."""
+    """The library whose global generator a call seeds, or draws from; None if it may be several.
+
+    None, too, for a call that is given a generator of its own (or a seed for one).
+    """
+    if any(call.keyword(name) is not None for name in _OWN_GENERATOR):
+        return None
     found = {library_of(v.dotted) for v in model.flow.values(call.func) if isinstance(v, Ext)}
     return found.pop() if len(found) == 1 else None
 
@@ -419,9 +427,8 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
         return
     used = {read.name for read in getter.reads if self_class(read.value) is cls}
     for call in ORDERS.calls_in(init.calls):
-        values = model.flow.values(call.func)
-        library = next((library_of(v.dotted) for v in values if isinstance(v, Ext)), None)
-        if library is not None and call.keyword("generator") is None and _decides(init, call, used):
+        library = library_drawn_from(model, call)
+        if library is not None and _decides(init, call, used):
             yield GlobalDraw(module, call, library, f"the order of `{cls.name}`", cls)
 
 

@@ -17,14 +17,20 @@ from sampler_lint.syntax.nodes import Attr, Function, Name, Store
 _MAKERS = {"numpy": "RandomState", "random": "Random"}
 
 
-def draw_alike(model: Model, draws: list[GlobalDraw], editor: Editor) -> Fix | None:
-    """Give every draw a generator of its own, seeded with the program's seed."""
+def draw_alike(
+    model: Model, draws: list[GlobalDraw], editor: Editor, *, otherwise: str | None = None
+) -> Fix | None:
+    """Give every draw a generator of its own, seeded with the program's seed.
+
+    ``otherwise``: the seed where the program has none that can be named there.
+    """
     for draw in draws:
-        seed = in_scope(model, draw.module, draw.call.scope, draw.call)
-        if seed is None or not _draw(model, draw, editor.at(draw.module), spelled(seed)):
+        found = in_scope(model, draw.module, draw.call.scope, draw.call)
+        seed = otherwise if found is None else spelled(found)
+        if seed is None or not _draw(model, draw, editor.at(draw.module), seed):
             return None
     message = "Draw from a generator with the same seed on all ranks"
-    return editor.fix(message, Applicability.UNSAFE)
+    return editor.fix(message, Applicability.UNSAFE, "it draws other numbers than before")
 
 
 def _draw(model: Model, draw: GlobalDraw, editor: Editor, seed: str) -> bool:
@@ -62,7 +68,8 @@ def seed_by_worker(model: Model, seedings: list[Seeding], editor: Editor) -> Fix
         fits = seeding.library in {"random", "torch"}
         limit = "" if fits else " % 2**32"
         editor.replace(seeding.seed, f"{torch}.initial_seed(){limit}")
-    return editor.fix("Seed with what torch gives each worker", Applicability.UNSAFE)
+    why = "the workers draw other numbers than before"
+    return editor.fix("Seed with what torch gives each worker", Applicability.UNSAFE, why)
 
 
 def sync_seed(keeps: Store, editor: Editor) -> Fix | None:
@@ -86,4 +93,5 @@ def sync_seed(keeps: Store, editor: Editor) -> Fix | None:
         f"{indent}return seeds[0]",
     )
     editor.wrap(keeps.value, f"{name}(", ")")
-    return editor.fix("Keep the seed of rank 0", Applicability.UNSAFE)
+    why = "every rank has to build one, or the others wait"
+    return editor.fix("Keep the seed of rank 0", Applicability.UNSAFE, why)

@@ -30,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Class,
     Define,
     Expr,
+    For,
     Function,
     Loop,
     Node,
@@ -37,6 +38,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Simple,
     Stmt,
+    While,
     dotted,
 )
 from sampler_lint.workspace.project import Module
@@ -58,6 +60,8 @@ class Editor:
         self.source = module.source
         self.draft = draft
         self._edits: dict[Edit, Module] = {}
+        self._opened: dict[tuple[str, int], list[str]] = {}
+        """The lines that a body behind its colon now begins with, by where it began."""
         self._skimmed: list[Node] = []
 
     def at(self, module: Module) -> Editor:
@@ -72,7 +76,10 @@ class Editor:
 
     def add(self, other: Editor) -> Editor:
         """Write what another editor has written."""
+        if not self._opened.keys().isdisjoint(other._opened):
+            raise EditError(f"{self.module.display}: a body in the same line")
         self._edits.update(other._edits)
+        self._opened.update(other._opened)
         self._skimmed += other._skimmed
         return self
 
@@ -86,14 +93,16 @@ class Editor:
         """What was written, by file and place, each once."""
         return tuple(sorted(self._edits))
 
-    def fix(self, message: str, applicability: Applicability) -> Fix:
+    def fix(self, message: str, applicability: Applicability, because: str = "") -> Fix:
         """What was written as a fix; one that drops a comment is unsafe, whatever was asked for.
 
-        A comment that another edit of the fix writes again is moved, not dropped.
+        A comment that another edit of the fix writes again is moved, not dropped. ``because``
+        says what speaks against it, if it is unsafe.
         """
         if applicability is Applicability.SAFE and self._drops_comment:
-            applicability = Applicability.UNSAFE
-        return Fix(message, applicability, self.edits)
+            applicability, because = Applicability.UNSAFE, "it drops a comment"
+        is_unsafe = applicability is Applicability.UNSAFE
+        return Fix(message, applicability, self.edits, because if is_unsafe else "")
 
     @property
     def _drops_comment(self) -> bool:
@@ -163,6 +172,12 @@ class Editor:
         found = self._arguments(call)
         start = found.items[first - 1].end if first else found.opened
         return self._put(start, found.closed, "")
+
+    def replace_argument(self, call: Call, value: Expr, keyword: str, code: str) -> Editor:
+        """Pass ``keyword=code`` instead of the argument with this value."""
+        items = self._arguments(call).items
+        item = items[_number_of(items, offsets(self.source, value)[0])]
+        return self._put(item.start, item.end, f"{keyword}={code}")
 
     def name_argument(self, call: Call, value: Expr, name: str) -> Editor:
         """Pass a positional argument by its name."""
@@ -254,13 +269,17 @@ class Editor:
 
     def insert_before(self, stmt: Stmt, *lines: str) -> Editor:
         """Write lines before a statement, indented like it."""
+        if self._unfolded(stmt, lines) is not None:
+            return self
         first = self._first_in_line(stmt)
         indent = line_indent(self.source, first.row)
         return self._lines(_begin(first)[0], _indented(indent, lines))
 
     def insert_after(self, stmt: Stmt, *lines: str) -> Editor:
         """Write lines below a statement, indented like it."""
-        indent = line_indent(self.source, self._first_in_line(stmt).row)
+        indent = self._unfolded(stmt)
+        if indent is None:
+            indent = line_indent(self.source, self._first_in_line(stmt).row)
         row = stmt.end_row
         if self._rest(row, stmt.end_col).startswith(";"):
             for other in stmt.block:  # in reading order
@@ -274,12 +293,40 @@ class Editor:
         """
         if not owner.body:
             return self._after_docstring(owner, lines)
+        if self._unfolded(owner.body[0], lines) is not None:
+            return self
         first = self._first_in_line(owner.body[0])
         indent = line_indent(self.source, first.row)
         row = _begin(first)[0]
         while row - 1 > owner.row and self.source.line(row - 1).startswith(f"{indent}#"):
             row -= 1
         return self._lines(row, _indented(indent, lines))
+
+    def _unfolded(self, stmt: Stmt, lines: Iterable[str] = ()) -> str | None:
+        """The indentation of a body that stood behind its colon, now in lines of its own.
+
+        The first of them are ``lines``. None for a body that has its own lines anyway.
+        """
+        source, first = self.source, stmt.block[0]
+        start = offsets(source, first)[0]
+        before = source.text[source.line_starts[first.row - 1] : start].rstrip(" \t")
+        if not before.endswith(":"):
+            return None
+        owner = first.parent if first.parent is not None else first.scope
+        if not isinstance(owner, (For, While, Function)) or not self._begins_line(owner):
+            return None
+        indent = line_indent(source, owner.row) + source.indent
+        above = self._opened.setdefault((source.path, start), [])
+        colon = source.line_starts[first.row - 1] + len(before)
+        self._edits.pop(Edit(source.path, colon, start, self._body_begun(indent, above)), None)
+        above.extend(lines)
+        return indent if self._put(colon, start, self._body_begun(indent, above)) else None
+
+    def _body_begun(self, indent: str, above: Iterable[str]) -> str:
+        return self.source.newline + self._text(_indented(indent, above)) + indent
+
+    def _begins_line(self, owner: Stmt | Function) -> bool:
+        return self._alone_before(self.source.offset(owner.row, owner.col)) is not None
 
     def append(self, function: Function, *lines: str) -> Editor:
         """Write lines at the end of a function, above its last ``return``.
@@ -530,9 +577,11 @@ def replacing(
     return lambda editor: editor.replace(node, code).fix(message, applicability)
 
 
-def renaming(node: Node, old: str, new: str, message: str, applicability: Applicability) -> Fixer:
+def renaming(
+    node: Node, old: str, new: str, message: str, applicability: Applicability, because: str = ""
+) -> Fixer:
     """The fix that spells one name otherwise, and nothing else."""
-    return lambda editor: editor.rename(node, old, new).fix(message, applicability)
+    return lambda editor: editor.rename(node, old, new).fix(message, applicability, because)
 
 
 class _Item(NamedTuple):

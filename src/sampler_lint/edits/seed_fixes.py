@@ -10,7 +10,12 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import Seed, in_scope
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, Function, Name, last_name
+from sampler_lint.syntax.navigation import built_by_itself
+from sampler_lint.syntax.nodes import Attr, Bin, Call, Class, Const, Expr, Function, Name, last_name
+
+#: What speaks against a fix that passes the seed.
+MAY_BE_NO_INT = "whether the seed is an int is not known"
+NOT_PASSED_EVERYWHERE = "not every caller is known to pass an int"
 
 
 def spelled(seed: Seed) -> str:
@@ -42,7 +47,7 @@ def pass_in(
     calls: Iterable[Call],
     keyword: str,
     *,
-    spelling: str | None = None,
+    of: Function | None = None,
     untyped: bool = False,
     known: dict[Function, Editor | None] | None = None,
 ) -> tuple[bool, bool]:
@@ -60,9 +65,7 @@ def pass_in(
             continue
         there = editor.at(model.module_of(call.scope))
         seed = in_scope(model, there.module, call.scope, call)
-        is_wrong = call.has_double_star or (
-            spelling is not None and last_name(call.func) != spelling
-        )
+        is_wrong = call.has_double_star or (of is not None and not is_spelled(call, of))
         if seed is not None and not is_wrong and (untyped or seed.is_number is not None):
             there.add_argument(call, keyword, spelled(seed))
             everywhere = everywhere and seed.is_number is not None
@@ -86,31 +89,51 @@ def _through(
     if function not in known:
         known[function] = None  # what calls itself has no other caller then
         calls = model.flow.callers(function)
-        if can_take_seed(function) and calls and not editor.module.is_library(function):
+        if can_take_seed(model, function) and calls and not editor.module.is_library(function):
             apart = editor.apart()
-            _, everywhere = pass_in(
-                model, apart, calls, "seed", spelling=called(function), known=known
-            )
+            _, everywhere = pass_in(model, apart, calls, "seed", of=function, known=known)
             if everywhere:
                 take_seed(apart, function, "0")
                 known[function] = apart
     return known[function]
 
 
-def can_take_seed(function: Function) -> bool:
-    """A plain function or a constructor: a method's signature may be somebody else's contract."""
+def can_take_seed(model: Model, function: Function) -> bool:
+    """A plain function or a constructor: a method's signature may be somebody else's contract.
+
+    Not that of a class method that no other class of the family has.
+    """
+    is_plain = function.cls is None or (function.name == "__init__" and bool(function.params))
     return (
-        (function.cls is None or (function.name == "__init__" and bool(function.params)))
+        ((is_plain and not function.decorators) or _is_own_maker(model, function))
         and function.define is not None
         and function.param("seed") is None
         and "seed" not in function.bindings
-        and not function.decorators
+    )
+
+
+def _is_own_maker(model: Model, function: Function) -> bool:
+    cls = function.cls
+    if cls is None:
+        return False
+    family = [*model.flow.mro(cls)[1:], *model.flow.subclasses(cls)]
+    return [*map(last_name, function.decorators)] == ["classmethod"] and all(
+        isinstance(each, Class) and each.method(function.name) is None for each in family
     )
 
 
 def called(function: Function) -> str:
     """The name by which the function is called: of a constructor, the class's."""
-    return function.cls.name if function.cls is not None else function.name
+    is_init = function.cls is not None and function.name == "__init__"
+    return function.cls.name if function.cls is not None and is_init else function.name
+
+
+def is_spelled(call: Call, function: Function) -> bool:
+    """Whether a call names the function, or stands for its class in a method of that."""
+    if last_name(call.func) == called(function):
+        return True
+    own = built_by_itself(call)
+    return function.name == "__init__" and own is not None and own is function.cls
 
 
 def take_seed(editor: Editor, function: Function, default: str) -> None:

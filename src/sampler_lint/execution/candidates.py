@@ -13,7 +13,7 @@ from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial
 from sampler_lint.execution.trials import is_as_long_as_it_says, try_out
 from sampler_lint.properties import equal_steps, partitions
-from sampler_lint.syntax.nodes import Class, Expr, Index
+from sampler_lint.syntax.nodes import Class, Expr, Index, Stmt
 from sampler_lint.workspace.project import Module
 
 
@@ -62,6 +62,37 @@ def start_of_share(
     return found[0] if len(found) == 1 else None
 
 
+def evened_out(
+    interpreter: Interpreter, cls: Class, module: Module, after: Stmt, candidates: Iterable[str]
+) -> str | None:
+    """The first candidate with which, run after a statement, all ranks yield as much as they say.
+
+    That is so in every world, and no two ranks are given one and the same share.
+    """
+    tree = interpreter.names_of(module).tree
+    block = _blocks(tree).get((after.row, after.col))
+    if block is None:
+        return None
+    place = next(i for i, one in enumerate(block) if one.lineno == after.row) + 1
+    for code in candidates:
+        block[place:place] = ast.parse(code).body
+        try:
+            trials = try_out(interpreter, cls)
+        finally:
+            del block[place]
+        told = trials.told if trials.torn is None else ()
+        if trials.sharded and told and not any(map(_differs_in_length, told)):
+            return code
+    return None
+
+
+def _differs_in_length(trial: Trial) -> bool:
+    counts = {turn.count for turn in trial.turns}
+    return trial.raised is not None or any(
+        {turn.length or turn.count, turn.count} != counts for turn in trial.turns
+    )
+
+
 def _shares_badly(trial: Trial) -> bool:
     seen = trial.observed
     return trial.raised is not None or bool(partitions(seen) or equal_steps(seen))
@@ -74,6 +105,18 @@ def _slices(tree: ast.Module) -> dict[tuple[int, int, int | None, int | None], a
         (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node.slice
         for node in ast.walk(tree)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def _blocks(tree: ast.Module) -> dict[tuple[int, int], list[ast.stmt]]:
+    """The block that each statement of a file stands in, by where that begins."""
+    return {
+        (stmt.lineno, stmt.col_offset): block
+        for node in ast.walk(tree)
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None))
+        if isinstance(block, list)
+        for stmt in block
     }
 
 

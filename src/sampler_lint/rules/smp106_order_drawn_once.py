@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.epochs import feeds_training, trained_with
@@ -23,7 +24,8 @@ from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import reads_in_turn
-from sampler_lint.findings import Grade, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import Call, Class
 
@@ -57,8 +59,9 @@ class OrderDrawnOnce(Rule):
         order in each epoch. No error is raised.
 
     Fix safety:
-        No fix is offered: draw in `__iter__` (by the epoch, where ranks must agree), or pass
-        `shuffle=True` and let the dataset keep its order.
+        Unsafe: where a dataset has the order and its loader has no sampler, the loader gets
+        `shuffle=True`; a run may rely on the order. No other fix is offered: draw in `__iter__`
+        (by the epoch, where ranks must agree).
 
     How it is proved:
         Invariant `shuffles`: all epochs have one order; in the corrected program each has its
@@ -73,7 +76,6 @@ class OrderDrawnOnce(Rule):
     name = "order-drawn-once"
     symptoms = ("every epoch has the same order",)
     invariant = "shuffles"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Ask of each class that orders a training loader when it draws."""
@@ -101,11 +103,9 @@ class OrderDrawnOnce(Rule):
         for cls, built in _by_class(model, _datasets).items():
             order = order_of_items(model, cls)
             if order is not None:
-                yield from _drawn_once(
-                    model, cls, built, order, "pass `shuffle=True` to the loader"
-                )
+                yield from _drawn_once(model, cls, built, order, _SHUFFLE)
                 continue
-            yield from _drawn_by_module(model, cls, built, "pass `shuffle=True` to the loader")
+            yield from _drawn_by_module(model, cls, built, _SHUFFLE)
         yield from _begun_in_workers(model)
         for call, loader in kept_passes(model):
             said = "`cycle` keeps the batches of the first pass and gives them again for ever"
@@ -117,8 +117,28 @@ class OrderDrawnOnce(Rule):
             draw = order_given(model, loader)
             if draw is not None:
                 said = f"the order that this `{loader.name}` is given is drawn once"
-                advice = "pass `shuffle=True` to the loader"
+                advice = "pass `shuffle=True` to the loader, and not this order"
                 yield from _suspect(model, draw, [(loader, loader)], said, advice)
+
+
+#: What is advised where the dataset has the order, and a loader reads it from one end.
+_SHUFFLE = "pass `shuffle=True` to the loader"
+
+
+def _shuffle(model: Model, loader: Obj, editor: Editor) -> Fix | None:
+    """Let the loader shuffle anew in each pass; not where a sampler does for several processes."""
+    site = loader.site
+    if site is None or not reads_in_turn(model, loader):
+        return None
+    shuffle = site.keyword("shuffle")
+    if shuffle is None and model.flow.may_be_passed(loader, "shuffle"):
+        return None
+    there = editor.at(model.module_of(site.scope))
+    if shuffle is None:
+        there.add_argument(site, "shuffle", "True")
+    else:
+        there.replace(shuffle, "True")
+    return editor.fix("Pass `shuffle=True`", Applicability.UNSAFE, "a run may rely on the order")
 
 
 _Part = Callable[[Model, Obj], Iterator[Value]]
@@ -205,6 +225,7 @@ def _told(
         call,
         said,
         why=(Related(model.place_of(loader), "a loader reads in this order"),),
+        fix=partial(_shuffle, model, loader) if advice == _SHUFFLE else None,
         grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
         effect=f"training reads the samples in one order in every epoch{alone}",
         advice=advice,

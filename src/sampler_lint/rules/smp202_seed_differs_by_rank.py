@@ -38,7 +38,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import self_class, unparse, walk
+from sampler_lint.syntax.navigation import leftmost, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -90,11 +90,13 @@ class SeedDiffersByRank(Rule):
         what another validates on. No error is raised, and the loss looks fine.
 
     Fix safety:
-        Safe: the rank is removed from the sum, so that all ranks have the same seed. Where the
-        rank is added elsewhere, it may be wanted for augmentation and stays. Then the split is
-        drawn from its own generator with the program's seed, if that is available there, or a
-        sampler in the repository uses the seed of rank 0, which is broadcast. Both are unsafe:
-        the split differs from the one before, and the broadcast waits for all ranks.
+        Safe: the rank is removed from the sum, so that all ranks have the same seed; where a
+        variable holds the sum, it keeps the rank, and the rest is passed. Where the rank is added
+        elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its
+        own generator with the program's seed, if that is available there (or 0, where nothing
+        seeds the program), or a sampler in the repository uses the seed of rank 0, which is
+        broadcast. Both are unsafe: the split differs from the one before, and the broadcast waits
+        for all ranks.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks the shares overlap before the fix, and are
@@ -201,13 +203,17 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
             effect=_SHARES_OVERLAP,
             advice="use the seed of rank 0 on every rank (broadcast it here)",
         )
-    drops = term.scope is site.scope and term.whole is given
+    fix: Callable[[Editor], Fix | None] | None = None
+    if term.scope is site.scope:
+        fix = partial(_drop_rank, term, "seed", Applicability.SAFE)
+        if term.whole is not given:
+            fix = partial(_pass_rest, model, term, given)
     return Suspect(
         module,
         given,
         message,
         why=why,
-        fix=partial(_drop_rank, term, "seed", Applicability.SAFE) if drops else None,
+        fix=fix,
         effect=_SHARES_OVERLAP,
         advice="pass a seed that is the same on every rank",
     )
@@ -341,6 +347,33 @@ def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -
     return None
 
 
+def _pass_rest(model: Model, term: RankTerm, given: Expr, editor: Editor) -> Fix | None:
+    """Pass what a variable holds but for the rank; for other uses it keeps the rank.
+
+    The variable is set once, and nothing sets what else is in its sum again.
+    """
+    whole = term.whole
+    if not isinstance(given, Name) or not isinstance(whole, Bin):
+        return None
+    bindings = given.scope.bindings.get(given.id, ())
+    if len(bindings) != 1 or bindings[0].value is not whole or whole.op != "Add":
+        return None
+    rest = _other(whole, term.term)
+    if term.term not in {whole.left, whole.right} or not isinstance(rest, (Attr, Const, Name)):
+        return None
+    root = leftmost(rest)
+    if isinstance(root, Name) and len(root.scope.bindings.get(root.id, ())) > 1:
+        return None
+    names = {node.name for node in walk(rest) if isinstance(node, Attr)}
+    stores = chain.from_iterable(map(model.project.stores_of, names))
+    if any(isinstance(s.target, Attr) and self_class(s.target.value) is None for s in stores):
+        return None
+    text = text_of(editor.source, rest)
+    editor.replace(given, text)
+    left_out = text_of(editor.source, term.term)
+    return editor.fix(f"Pass `{text}`, without `{left_out}`", Applicability.SAFE)
+
+
 def _other(sides: Bin, one: Expr) -> Expr:
     return sides.left if sides.right is one else sides.right
 
@@ -400,9 +433,13 @@ def _is_local(seeding: RankSeeding) -> bool:
     return seeding.term.scope is scope and not takes
 
 
-def _fix_draws(model: Model, draws: list[GlobalDraw]) -> Callable[[Editor], Fix | None] | None:
+def _fix_draws(
+    model: Model, draws: list[GlobalDraw], otherwise: str | None = None
+) -> Callable[[Editor], Fix | None] | None:
     """A generator that is made in each pass would draw one order in all epochs."""
-    return partial(draw_alike, model, draws) if all(d.shared_by is None for d in draws) else None
+    if any(draw.shared_by is not None for draw in draws):
+        return None
+    return partial(draw_alike, model, draws, otherwise=otherwise)
 
 
 def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> Suspect:
@@ -478,7 +515,8 @@ def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:
         draw.module,
         draw.call,
         message,
-        fix=_fix_draws(model, [draw]),
+        # Nothing seeds the program, so any number is as good.
+        fix=_fix_draws(model, [draw], otherwise="0"),
         grade=grade,
         effect=_OTHER_ORDERS,
         advice="use a generator with the same seed on all ranks",

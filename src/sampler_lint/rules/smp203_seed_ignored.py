@@ -15,7 +15,7 @@ from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, se
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
-from sampler_lint.edits.seed_fixes import pass_in, summed, take_seed
+from sampler_lint.edits.seed_fixes import NOT_PASSED_EVERYWHERE, pass_in, summed, take_seed
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -231,7 +231,8 @@ def _take_seed(model: Model, cls: Class, seeded: Seeded, editor: Editor) -> Fix 
         applicability = Applicability.SAFE
     else:
         applicability = Applicability.UNSAFE
-    return editor.fix(f"Give `{cls.name}` a `seed` parameter", applicability)
+    title = f"Give `{cls.name}` a `seed` parameter"
+    return editor.fix(title, applicability, NOT_PASSED_EVERYWHERE)
 
 
 def _keep_seed(model: Model, cls: Class, init: Function, editor: Editor) -> bool:

@@ -9,14 +9,14 @@ from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER
+from sampler_lint.domain.concepts import ASKS_BY_NAME, EPOCH, LOOKS, PROCESSES, SAMPLER
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.ranks import is_about_processes
-from sampler_lint.edits.editor import Fixer, replacing
+from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Related
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -87,7 +87,8 @@ class UndefinedAttribute(Rule):
         undefined name in `self.<name> % self.k` can only mean `self.n`, since the remainder is
         that of the divided count (the quotient's name is sometimes more similar, but wrong: see
         SMP402). Safe for the constructor's argument of the same name in an error message that is
-        raised before the attribute is set. Unsafe for everything else: a similar name; the only
+        raised before the attribute is set, and for `self.epoch = 0` in a constructor that does not
+        call torch's. Unsafe for everything else: a similar name; the only
         attribute that nothing reads and that differs in one word; an argument of `__init__` that
         was not stored, which then is; two attributes that replaced one (`low_edge` and
         `high_edge` for `edge`), where it is only formatted as text; and a message that can only
@@ -198,6 +199,17 @@ class UndefinedAttribute(Rule):
             fix = functools.partial(drop_telling, read.stmt)
         if meant is not None:
             message += f"; did you mean `{meant}`?"
+        skipped = _skipped_base(model, cls, read.name)
+        if skipped is not None:
+            meant, fix, near = None, None, []
+            message = (
+                f"`{cls.name}` reads `{text_of(module.source, read)}`, which `{skipped}.__init__` "
+                f"sets, and `{cls.name}.__init__` does not call that"
+            )
+            advice = "call `super().__init__(...)`"
+            if EPOCH.says(read.name):
+                advice += f", or set `{read.name} = 0`"
+                fix = functools.partial(_set_zero, cls, read.name)
         applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
 
         def reading(name: str) -> Fixer:
@@ -223,6 +235,26 @@ class UndefinedAttribute(Rule):
             advice=advice,
             hides=True,
         )
+
+
+def _skipped_base(model: Model, cls: Class, name: str) -> str | None:
+    """The base of torch whose constructor sets an attribute, if the class's own leaves it out."""
+    if cls.method("__init__") is None or model.flow.base_init_calls(cls):
+        return None
+    for base in model.flow.mro(cls):
+        entry = catalog.known(base) if isinstance(base, str) else None
+        if entry is not None and name in entry.attributes:
+            return base.rpartition(".")[2] if isinstance(base, str) else None
+    return None
+
+
+def _set_zero(cls: Class, name: str, editor: Editor) -> Fix | None:
+    """Let the constructor set the epoch to what torch's own begins with."""
+    init = cls.method("__init__")
+    if init is None or init.self_name is None or isinstance(init.body[-1], (Return, Raise)):
+        return None
+    editor.append(init, f"{init.self_name}.{name} = 0")
+    return editor.fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE)
 
 
 def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -> Iterator[Suspect]:

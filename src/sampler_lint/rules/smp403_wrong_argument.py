@@ -230,7 +230,8 @@ def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:
 
 def _rename(node: Node, old: str, new: str, sure: bool) -> Fixer:
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-    return renaming(node, old, new, f"Pass it as `{new}`", applicability)
+    because = f"`{old}` may mean something else"
+    return renaming(node, old, new, f"Pass it as `{new}`", applicability, because)
 
 
 def keyword_node(module: Module, arg: Arg) -> Node:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Obj, Unknown, Why
 from sampler_lint.domain.escape import is_handed_on, is_used_by_string, overwritten_entry, target_of
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.shares import shares_out
-from sampler_lint.findings import Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Attr, Expr, Function, Name, Scope, Stmt, last_name
+from sampler_lint.syntax.navigation import leftmost, same, unparse
+from sampler_lint.syntax.nodes import Attr, Const, Expr, Function, Name, Scope, Stmt, last_name
 
 
 class SamplerNotUsed(Rule):
@@ -33,8 +37,9 @@ class SamplerNotUsed(Rule):
         the ranks count every sample several times.
 
     Fix safety:
-        No fix is offered: only you know which loader was meant, and what to do with its
-        `shuffle`. The message names the loader over the same dataset, if there is one.
+        Unsafe: the loader over the same dataset that is built after it in the same function gets
+        the sampler, in the place of a literal `shuffle`. Only you know whether that one was
+        meant, and an epoch then has fewer steps on each rank. No other fix is offered.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks both ranks read every sample; with the sampler
@@ -53,7 +58,6 @@ class SamplerNotUsed(Rule):
         "metrics change with the number of GPUs",
     )
     invariant = "partitions"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each distributed sampler that gets a name."""
@@ -157,6 +161,39 @@ def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) ->
         obj.site,
         f"`{name}` is a `{obj.name}` that is never passed to a loader",
         why=why,
+        fix=None if loader is None else partial(_pass, model, obj, target, loader),
         effect=effect,
         advice=f"pass `sampler={name}` to the loader",
     )
+
+
+#: What the program sees of it, besides the bug that is gone.
+_FEWER = "an epoch has fewer steps then"
+
+
+def _pass(model: Model, obj: Obj, target: Name | Attr, loader: Obj, editor: Editor) -> Fix | None:
+    """Pass the sampler to the loader beside, in the place of its own order."""
+    made, site = obj.site, loader.site
+    assert made is not None
+    assert site is not None
+    root, over = leftmost(target), model.flow.argument(loader, "dataset")
+    assert over is not None
+    if (
+        len(_without_sampler(model)[site.scope, unparse(over)]) > 1
+        or model.role(obj) != "sampler"
+        or not surely_runs_before(made.stmt, site.stmt)
+        or (isinstance(target, Name) and len(target.scope.bindings.get(target.id, ())) != 1)
+        or not isinstance(root, Name)
+    ):
+        return None
+    shuffle = site.keyword("shuffle")
+    if shuffle is None and model.flow.argument(loader, "shuffle") is not None:
+        return None  # by its place among the others
+    if shuffle is not None and not isinstance(shuffle, Const):
+        return None  # what chooses it may choose to shuffle, which torch refuses beside a sampler
+    name = text_of(editor.source, target)
+    if shuffle is not None:
+        editor.at(model.module_of(site.scope)).replace_argument(site, shuffle, "sampler", name)
+    else:
+        editor.at(model.module_of(site.scope)).add_argument(site, "sampler", name)
+    return editor.fix(f"Pass `sampler={name}` to the loader", Applicability.UNSAFE, _FEWER)

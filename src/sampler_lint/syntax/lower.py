@@ -87,7 +87,8 @@ def is_idle(node: ast.AST) -> bool:
 def expression(node: ast.expr, scope: Scope, stmt: Stmt | None) -> Expr:
     """An expression that is not in the file, as one that stood in a statement of ``scope``.
 
-    The scope's own lists of what it reads and calls stay as they are.
+    Its place is that of the statement, if it is known: its own is one of another text, which may
+    be longer. The scope's own lists of what it reads and calls stay as they are.
     """
     maker = _Extractor()
     _ROWS.extend(range(len(_ROWS), (node.end_lineno or 0) + 1))
@@ -99,6 +100,9 @@ def expression(node: ast.expr, scope: Scope, stmt: Stmt | None) -> Expr:
     for part in walk(found):
         if isinstance(part, (Name, Attr, Call)):
             part.scope, part.stmt = scope, stmt
+        around: Stmt | Scope = scope if stmt is None else stmt
+        part.row, part.col = max(around.row, 1), around.col
+        part.end_row, part.end_col = max(around.end_row, 1), around.end_col
     return found
 
 

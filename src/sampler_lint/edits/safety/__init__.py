@@ -40,7 +40,7 @@ from sampler_lint.workspace.project import Module
 #: What is asked of one file's text alone, the cheapest first.
 _CHECKS = (
     *(restructured, rebound, reads),
-    *(unreached, awaited, other_object, other_readers, other_uses, moved),
+    *(unreached, awaited, other_object, other_readers, other_uses),
 )
 
 
@@ -94,6 +94,8 @@ def _why_unsafe(model: Model, fixes: Sequence[Sequence[Edit]]) -> str | None:
         for check in _CHECKS:
             if reason := check(changed):
                 return reason
+        if reason := moved(model, module, changed):
+            return reason
         if reason := Values(model, module, changed).wrong():
             return reason
         reason = still_read(model, module, changed) or other_base(model, module, changed)

@@ -19,6 +19,7 @@ from sampler_lint.syntax.nodes import Call, Class, ExprStmt, Function
 from sampler_lint.workspace.project import Module
 
 _OF_WRONG_CALLS = frozenset({"AssertionError", "AttributeError", "TypeError", "ValueError"})
+_OF_ALL = frozenset({"BaseException", "Exception"})
 
 
 def dropped(model: Model, module: Module, changed: Changed) -> str | None:
@@ -62,8 +63,10 @@ def caught(model: Model, module: Module, changed: Changed) -> str | None:
     ]
     names, classes = {one.name for one in edited}, {scope_at(module, one) for one in edited}
     whole = original(model, module).tree
-    for node in whole.tries if names else ():
-        if not any(map(_awaits_wrong_call, node.handlers)):
+    for node in whole.catching if names else ():
+        if isinstance(node, ast.Try) and not any(map(_awaits_wrong_call, node.handlers)):
+            continue
+        if isinstance(node, ast.With) and not any(map(_suppresses, node.items)):
             continue
         for one in (part for stmt in node.body for part in ast.walk(stmt)):
             is_called = isinstance(one, ast.Call) and (
@@ -96,3 +99,16 @@ def _values(model: Model, module: Module, tree: Tree, node: ast.AST) -> Iterable
 def _awaits_wrong_call(handler: ast.ExceptHandler) -> bool:
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(isinstance(one, ast.Name) and one.id in _OF_WRONG_CALLS for one in caught)
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    """``suppress(…)`` of such an error, or of every one: what raises then does nothing."""
+    call = item.context_expr
+    return (
+        isinstance(call, ast.Call)
+        and (path(call.func) or "").rpartition(".")[2] == "suppress"
+        and any(
+            isinstance(one, ast.Name) and one.id in {*_OF_WRONG_CALLS, *_OF_ALL}
+            for one in call.args
+        )
+    )

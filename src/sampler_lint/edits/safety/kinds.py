@@ -39,6 +39,8 @@ class Kinds:
         self._back = back
         self._places: dict[tuple[int, int, int | None, int | None], ast.expr] | None = None
         self._kinds: dict[str, list[bool | None]] = {}
+        self._asked: set[tuple[ast.AST, str]] = set()
+        """The variables that are being looked at."""
 
     def not_int(self, value: ast.expr, what: str) -> str | None:
         """Why a value may be no int."""
@@ -161,6 +163,16 @@ class Kinds:
         owner = self._scopes.binder(name.id, self._scopes.scope(name))
         if owner is None:
             return None
+        if (owner, name.id) in self._asked:
+            return True  # `n = n + 1` is an int if all else that `n` is given is one
+        self._asked.add((owner, name.id))
+        try:
+            return self._held(name, owner, depth)
+        finally:
+            self._asked.discard((owner, name.id))
+
+    def _held(self, name: ast.Name, owner: ast.AST, depth: int) -> bool | None:
+        """Whether all that a variable is given is an int."""
         kinds: list[bool | None] = []
         if isinstance(owner, (*FUNCTIONS, ast.Lambda)):
             kinds += [
@@ -182,7 +194,7 @@ class Kinds:
         """The kinds of what a variable of the module is given."""
         if name in self._kinds:
             return self._kinds[name]
-        self._kinds[name] = [None]  # of what is made of itself
+        self._kinds[name] = []  # of what is made of itself
         self._kinds[name] = [
             self._stored(node, depth)
             for node in self._scopes.stored.get(name, ())

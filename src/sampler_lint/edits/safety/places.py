@@ -6,9 +6,15 @@ import ast
 from collections.abc import Container, Iterator
 
 from sampler_lint.domain.concepts import CONFIG, ITERATES, LOOKS, awaits_error
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.rank_terms import runs_on_one_rank
+from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import assigned, scopes_of
 from sampler_lint.edits.safety.names import bindings, path
+from sampler_lint.edits.safety.receivers import statements_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
+from sampler_lint.syntax.nodes import If
+from sampler_lint.workspace.project import Module
 
 
 def unreached(changed: Changed) -> str | None:
@@ -264,13 +270,13 @@ def _is_part(stored: str | None, used: str) -> bool:
     return stored is not None and (used == stored or used.startswith(stored + "."))
 
 
-def moved(changed: Changed) -> str | None:
+def moved(model: Model, module: Module, changed: Changed) -> str | None:
     """What decided whether, and with what, a moved statement ran at its old place."""
     removed = {ast.dump(stmt): stmt for stmt in changed.removed}
     removed_calls = {_called(stmt): stmt for stmt in changed.removed if _called(stmt)}
     for stmt in changed.statements:
         old = removed.get(ast.dump(stmt)) or removed_calls.get(_called(stmt) or "")
-        if old is not None and (reason := _between(changed, old, stmt)):
+        if old is not None and (reason := _between(model, module, changed, old, stmt)):
             return reason
     return None
 
@@ -282,7 +288,18 @@ def _called(stmt: ast.AST) -> str | None:
     return None
 
 
-def _between(changed: Changed, old: ast.stmt, new: ast.stmt) -> str | None:
+def _asks_rank(model: Model, module: Module, tree: Tree, guard: ast.AST) -> bool:
+    """Whether it is a branch that only one rank takes."""
+    if not isinstance(guard, ast.If):
+        return False
+    scope = scope_at(module, scopes_of(tree).scope(guard))
+    stmt = None if scope is None else statements_of(scope).get((guard.lineno, guard.col_offset))
+    return isinstance(stmt, If) and runs_on_one_rank(model, stmt.test, stmt.scope)
+
+
+def _between(
+    model: Model, module: Module, changed: Changed, old: ast.stmt, new: ast.stmt
+) -> str | None:
     tree = changed.old
     around = {changed.back.get(one) for one in changed.new.around(new)}
     chain: list[ast.AST] = []
@@ -291,6 +308,8 @@ def _between(changed: Changed, old: ast.stmt, new: ast.stmt) -> str | None:
             break
         chain.append(one)
     for guard in chain:
+        if _tells_epoch(new) and _asks_rank(model, module, tree, guard):
+            continue  # what all ranks have to be told is told no more to one alone
         if isinstance(guard, (ast.If, ast.Try, ast.Match, ast.ExceptHandler, ast.While)):
             others = [one for one in getattr(guard, "body", []) if one is not old]
             test = getattr(guard, "test", None)

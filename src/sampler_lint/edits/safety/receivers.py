@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, Step, origins, parameter_of
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, given_by, origins, parameter_of
 from sampler_lint.analysis.values import (
     ClassRef,
     FuncRef,
@@ -21,6 +21,7 @@ from sampler_lint.analysis.values import (
     View,
 )
 from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import deriving, unread, unseen
 from sampler_lint.edits.safety.kinds import scope_at
@@ -28,7 +29,7 @@ from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import self_class, statements, unparse, walk
+from sampler_lint.syntax.navigation import binder_of, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -36,8 +37,12 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     If,
+    Loop,
+    Name,
     Raise,
+    Return,
     Scope,
+    Simple,
     Stmt,
     Store,
     Try,
@@ -97,9 +102,7 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         or _other_branch(changed, call)
         or _stored_by_name(model, module)
     )
-    row = _replaced_setter(model, module)
-    if reason is None and row is not None:
-        return f"line {row} puts something else in the place of `set_epoch`"
+    reason = reason or _replaced(model, module, changed)
     base = call.func.value if isinstance(call.func, ast.Attribute) else None
     while reason is None and isinstance(base, (ast.Attribute, ast.Name, ast.Subscript)):
         reason = _other(model, module, changed, call, base)
@@ -140,19 +143,40 @@ def _stored_by_name(model: Model, module: Module) -> str | None:
     return None if row is None else f"line {row} may replace a variable"
 
 
-def _replaced_setter(model: Model, module: Module) -> int | None:
-    """The line in which the file assigns to a ``set_epoch``."""
-    known: dict[Module, int | None] = model.memo.setdefault(_replaced_setter, {})
+def _replaced(model: Model, module: Module, changed: Changed) -> str | None:
+    """A line that puts something else in the place of a ``set_epoch``, or reads what was put there.
+
+    What the fix itself rewrites is no longer there.
+    """
+    stores = _replaced_setters(model, module)
+    for row, start, end in stores:
+        if not any(edit.start < end and start < edit.end for edit in changed.edits):
+            return f"line {row} puts something else in the place of `set_epoch`"
+    if not stores:
+        return None
+    tree = original(model, module).tree
+    for one in tree.nodes:
+        if isinstance(one, ast.Attribute) and one.attr == "set_epoch":
+            above = tree.parents[one]
+            is_called = isinstance(above, ast.Call) and above.func is one
+            if isinstance(one.ctx, ast.Load) and not is_called:
+                return f"line {one.lineno} reads what is in the place of `set_epoch`"
+    return None
+
+
+def _replaced_setters(model: Model, module: Module) -> list[tuple[int, int, int]]:
+    """The statements of a file that assign to a ``set_epoch``: their line, start and end."""
+    known: dict[Module, list[tuple[int, int, int]]]
+    known = model.memo.setdefault(_replaced_setters, {})
     if module not in known:
-        known[module] = next(
-            (
-                one.lineno
-                for one in original(model, module).tree.nodes
-                if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
-                if isinstance(one.ctx, ast.Store)
-            ),
-            None,
+        tree = original(model, module).tree
+        stores = (
+            (one, tree.statement(one))
+            for one in tree.nodes
+            if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
+            if isinstance(one.ctx, ast.Store)
         )
+        known[module] = [(one.lineno, *tree.spans[stmt or one]) for one, stmt in stores]
     return known[module]
 
 
@@ -179,6 +203,8 @@ def _other(
     for value in model.flow.values(expr):
         is_none = isinstance(value, Lit) and value.value is None
         if _has_no_sampler(value) and not (is_none and not_none):
+            if is_none and stmt is not None and _is_gone_over(model, expr, stmt):
+                continue
             return f"`{ast.unparse(base)}` may also be {_shown(value)}"
     if isinstance(expr, Attr) and (reason := _stored_unseen(model, expr)):
         return reason
@@ -192,6 +218,73 @@ def _other(
         if reason := unseen(model, *found):
             return reason
     return None
+
+
+def _is_gone_over(model: Model, expr: Expr, stmt: Stmt) -> bool:
+    """Whether each turn of the epoch loop around a statement goes over the object or a part of it.
+
+    None would stop the program there, with or without the fix.
+    """
+    for found in epoch_loops(model):
+        if found.loop is not stmt and not found.loop.encloses(stmt):
+            continue
+        source: Expr | None = found.inner.source
+        if len(found.calls) == 1 and not _is_same(expr, source):
+            source = given_by(model.flow, found.calls[0], found.inner.source)
+        steps = [*(call.stmt for call in found.calls), found.inner.stmt]
+        if (
+            source is not None
+            and any(_is_same(expr, node) for node in walk(source))
+            and all(step is not None and _is_always_run(step, found.loop) for step in steps)
+            and not _is_set_on_the_way(model, expr, found)
+        ):
+            return True
+    return False
+
+
+def _is_set_on_the_way(model: Model, expr: Expr, found: EpochLoop) -> bool:
+    """Whether a turn of the loop may set the variable or the attribute before its pass."""
+    if isinstance(expr, Attr):
+        setters = {store.scope for store in model.project.stores_of(expr.name)}
+    else:
+        assert isinstance(expr, Name)
+        owner = binder_of(expr.scope, expr.id)
+        bound = owner.bindings.get(expr.id, ()) if owner is not None else ()
+        setters = {binding.stmt.scope for binding in bound if binding.stmt is not None}
+    setters.discard(found.loop.scope)
+    todo, seen = [*setters], {*setters}
+    while todo:
+        scope = todo.pop()
+        if scope in found.scopes:
+            return True
+        for call in model.flow.callers(scope) if isinstance(scope, Function) else ():
+            if call.stmt is None or found.loop.encloses(call.stmt):
+                return True
+            if call.scope is not found.loop.scope and call.scope not in seen:
+                seen.add(call.scope)
+                todo.append(call.scope)
+    return False
+
+
+def _is_same(one: Expr, other: Expr | None) -> bool:
+    """Whether both are one variable, or an attribute of one name of one kind of object."""
+    if isinstance(one, Name) and isinstance(other, Name):
+        owner = binder_of(one.scope, one.id)
+        return one.id == other.id and owner is binder_of(other.scope, other.id)
+    if isinstance(one, Attr) and isinstance(other, Attr) and one.name == other.name:
+        cls = self_class(one.value)
+        return (cls is not None and cls is self_class(other.value)) or _is_same(
+            one.value, other.value
+        )
+    return False
+
+
+def _is_always_run(stmt: Stmt, loop: Loop) -> bool:
+    """Whether a statement is run in every turn of a loop, or whenever its function is called."""
+    return (stmt.parent is loop or stmt.parent is None) and not any(
+        isinstance(each, Return) or (isinstance(each, Simple) and each.is_jump)
+        for each in statements(stmt.block[: stmt.block.index(stmt)])
+    )
 
 
 def _stored(model: Model, expr: Expr) -> Iterator[Step]:

@@ -60,9 +60,9 @@ class Tree:
         self._look(self.root)
 
     @functools.cached_property
-    def tries(self) -> list[ast.Try]:
-        """The statements that catch errors."""
-        return [node for node in self.nodes if isinstance(node, ast.Try)]
+    def catching(self) -> list[ast.Try | ast.With]:
+        """The statements that may catch errors."""
+        return [node for node in self.nodes if isinstance(node, (ast.Try, ast.With))]
 
     def is_inside_definitions(self) -> bool:
         """Whether each place asked for lies in a function or class of the top level."""

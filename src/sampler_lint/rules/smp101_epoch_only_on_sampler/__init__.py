@@ -176,10 +176,10 @@ class EpochOnlyOnSampler(Rule):
             direct = only and certain and not library and not is_handed_in(loader, loaders)
 
             def fix(editor: Editor) -> Fix | None:
-                if direct and isinstance(receiver, Attr):
+                if direct:
                     attributes = ".".join(("batch_sampler", *path))
-                    return retarget(call, receiver, attributes, editor)
-                return use_helper(call, receiver, editor)
+                    return retarget(call, receiver, loader, attributes, editor)
+                return use_helper(call, receiver, loader, editor)
 
             return Suspect(
                 module,
@@ -227,7 +227,7 @@ class EpochOnlyOnSampler(Rule):
             module,
             call,
             message,
-            fix=partial(use_helper, call, receiver),
+            fix=partial(use_helper, call, receiver, loader),
             effect=effect,
             advice=f"look at `{spelled}.batch_sampler` too",
         )

@@ -14,7 +14,7 @@ from sampler_lint.edits.names import (
 )
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import Origin
-from sampler_lint.syntax.navigation import same, walk
+from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -50,50 +50,86 @@ def is_guarded(call: Call, origin: Origin) -> bool:
     return origin.by_default or _guard(call, origin.node) is not None
 
 
-def retarget(call: Call, receiver: Attr, attributes: str, editor: Editor) -> Fix | None:
+def retarget(
+    call: Call, receiver: Expr, loader: Expr, attributes: str, editor: Editor
+) -> Fix | None:
     """Point the call, its guards and its local name at the batch sampler."""
     owner: Stmt | None = call.stmt
     for stmt in guards(call):
         owner = stmt
     if owner is None:
         return None
-    spelled = f"{text_of(editor.source, receiver.value)}.{attributes}"
-    for read in reads_within(call.scope, owner, receiver.value, "sampler"):
+    place = receiver.stmt if isinstance(receiver, (Attr, Call)) else None
+    if place is None:
+        return None
+    spelled = f"{text_of(editor.source, loader)}.{attributes}"
+    for read in reads_within(call.scope, owner, loader, "sampler"):
         editor.replace(read, spelled)
-    if receiver.stmt is not None and not owner.encloses(receiver.stmt):
+    if not owner.encloses(place) or isinstance(receiver, Call):
         editor.replace(receiver, spelled)
     return editor.fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE)
 
 
-def use_helper(call: Call, receiver: Expr, editor: Editor) -> Fix | None:
+#: What speaks against a helper.
+_OTHERS = "other loaders than those seen may come here"
+
+
+def use_helper(call: Call, receiver: Expr, loader: Expr, editor: Editor) -> Fix | None:
     """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``."""
+    if _is_only_told(call, receiver):
+        name = _helper(editor, "")
+        editor.replace(receiver, f"{name}({text_of(editor.source, loader)})")
+        return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, _OTHERS)
     found = _guard(call, receiver)
     if found is None or not isinstance(receiver, Attr) or not isinstance(call.func, Attr):
         return None  # what was got by its name stays the method of the sampler that was asked
     stmt, asking = found
     if last_name(asking.func) == "getattr" or not same(asking.positional[0], receiver):
         return None
-    module, source = editor.module, editor.source
+    source = editor.source
     by_class = last_name(asking.func) == "isinstance"
     if by_class and len(asking.positional) != 2:
         return None
     kind = text_of(source, asking.positional[1]) if by_class else ""
     if by_class and _is_any_as_good(call, stmt, receiver, kind):
         kind = ""
-    name = "_get_distributed_sampler" if kind else "_get_epoch_sampler"
-    if name not in module.facts.bindings:
-        editor.define(*_helper_lines(module, name, kind))
+    name = _helper(editor, kind)
     local, line = _alias(stmt, receiver) or (None, None)
     if line is not None:
         editor.delete(line)
     local = local or fresh_name(call.scope, "sampler", "epoch_sampler")
-    loader = text_of(source, receiver.value)
-    editor.replace(asking, f"({local} := {name}({loader})) is not None")
+    editor.replace(asking, f"({local} := {name}({text_of(source, loader)})) is not None")
     asked = set(walk(asking))
     for read in reads_within(call.scope, stmt, receiver.value, "sampler"):
         if read not in asked and read.stmt is not line:
             editor.replace(read, local)
-    return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE)
+    return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, _OTHERS)
+
+
+def _helper(editor: Editor, kind: str) -> str:
+    """The name of the helper, which the file gets if it has none."""
+    name = "_get_distributed_sampler" if kind else "_get_epoch_sampler"
+    if name not in editor.module.facts.bindings:
+        editor.define(*_helper_lines(editor.module, name, kind))
+    return name
+
+
+def _is_only_told(call: Call, receiver: Expr) -> bool:
+    """Whether a variable holds what ``getattr(loader, "sampler", None)`` gives for this call alone.
+
+    It is only asked besides, whether it is None or has a ``set_epoch``.
+    """
+    stmt = receiver.stmt if isinstance(receiver, Call) else None
+    target = stmt.targets[0] if isinstance(stmt, Assign) and stmt.value is receiver else None
+    if not isinstance(target, Name) or not isinstance(call.func, Attr):
+        return False
+    bound = call.scope.bindings.get(target.id, ())
+    asked = {node for guard in guards(call) for node in walk(guard.test)}
+    return len(bound) == 1 and all(
+        node in asked or node is call.func.value
+        for node in nodes_in(statements(call.scope.body))
+        if isinstance(node, Name) and node.id == target.id and node is not target
+    )
 
 
 def _is_any_as_good(call: Call, guard: If, receiver: Attr, kind: str) -> bool:

@@ -32,12 +32,14 @@ from sampler_lint.domain.samplers import (
     shuffles_by_epoch,
 )
 from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import fresh_name
 from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     Receiver,
     counter_of,
     goes_on_before,
+    goes_over_again,
     receiver_for,
 )
 from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
@@ -48,7 +50,7 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
     tries_to_set,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import For, Stmt
+from sampler_lint.syntax.nodes import For, Function, Stmt, While
 
 
 class EpochNeverSet(Rule):
@@ -76,11 +78,13 @@ class EpochNeverSet(Rule):
     Fix safety:
         Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, for every sampler
         that the loop reads, on the variable in scope or through the loader or what wraps it,
-        guarded where the sampler may be `None` or another one. A loop without a counter gets one.
-        Unsafe where the loader may also be an
-        unknown one. No fix where persistent workers would keep their copies of a dataset, where a
-        loop over steps restarts the loader, where a `continue` would skip the counter, or where
-        the loop sets a wrong attribute of the sampler, which SMP404 fixes.
+        guarded where the sampler may be `None` or another one; directly before the pass, where
+        only an inner loop names the loader, and before a loop over steps restarts it. A loop
+        without a counter gets one. Unsafe where the loader may also be an unknown one, and where
+        a turn trains over it twice, with one epoch for both. No fix where persistent workers
+        would keep their copies of a dataset, where several places restart a loader, where a
+        `continue` would skip the counter, or where the loop sets a wrong attribute of the
+        sampler, which SMP404 fixes.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
@@ -210,9 +214,44 @@ def _suspect(model: Model, missing: Sequence[_Missing]) -> Suspect:
         suspect.effect += f" (but {first.doubt.reason})"
     built = (_built(model, each.reached) for each in others)
     suspect.why += tuple(dict.fromkeys(one for one in built if one not in suspect.why))
-    if not first.found.is_restart:
-        suspect.fix = partial(_call_in_loop, model, missing)
+    fix = _count_restarts if first.found.is_restart else _call_in_loop
+    suspect.fix = partial(fix, model, missing)
     return suspect
+
+
+def _count_restarts(model: Model, missing: Sequence[_Missing], editor: Editor) -> Fix | None:
+    """Count the passes where the loader starts again, from the one before the loop on."""
+    found, reached, _ = missing[0]
+    loop, restart = found.loop, found.inner.stmt
+    others = [one for one in epoch_loops(model) if one.inner.loader.may_be(found.inner.loader)]
+    if any(one.loop is not loop or one.inner.stmt is not restart for one in others):
+        return None  # other passes would have the same numbers
+    if len(missing) > 1 or found.calls or restart.scope is not loop.scope:
+        return None
+    if _may_run_again(model, loop):
+        return None  # it would count from 0 once more
+    receiver = _receiver(model, found, reached)
+    if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
+        return None
+    if setter_left_out(model, found) is not None:
+        return None
+    counter, call = fresh_name(loop.scope, "epoch"), f"{receiver.code}.set_epoch"
+    line = f"{call}({counter})"
+    lines = [line] if receiver.guard is None else [receiver.guard, editor.source.indent + line]
+    editor.insert_before(loop, f"{counter} = 0")
+    editor.insert_before(restart, f"{counter} += 1", *lines)
+    safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
+    title = f"Count the passes and call `{line}` before each after the first"
+    return editor.fix(title, safe, f"what `{receiver.code}` is may not be known")
+
+
+def _may_run_again(model: Model, loop: Stmt) -> bool:
+    """Whether the program may come to a loop more than once: in another, or by several calls."""
+    callers = model.flow.callers(loop.scope) if isinstance(loop.scope, Function) else []
+    return len(callers) > 1 or any(
+        stmt is None or any(isinstance(each, (For, While)) for each in stmt.ancestors())
+        for stmt in (loop, *(call.stmt for call in callers))
+    )
 
 
 def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> Fix | None:
@@ -222,7 +261,8 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
     if counter.new and goes_on_before(loop, len(loop.body)):
         return None
     calls: dict[str, list[str]] = {}
-    safe = Applicability.SAFE
+    before: dict[Stmt | None, list[str]] = {}
+    safe, because = Applicability.SAFE, ""
     for found, reached, _ in missing:
         receiver = _receiver(model, found, reached)
         if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
@@ -234,11 +274,21 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             continue
         guard = receiver.guard
         calls[line] = [line] if guard is None else [guard, editor.source.indent + line]
+        before.setdefault(receiver.before, []).extend(calls[line])
         if not receiver.certain:
-            safe = Applicability.UNSAFE
-    counter.write(editor.insert_first(loop, *chain.from_iterable(calls.values())))
+            safe, because = Applicability.UNSAFE, f"what `{receiver.code}` is may not be known"
+        elif goes_over_again(model, found):
+            safe, because = Applicability.UNSAFE, "each turn goes over it twice, with one order"
+    if any(before) and not counter.is_kept:
+        return None
+    for stmt, lines in before.items():
+        if stmt is None:
+            editor.insert_first(loop, *lines)
+        else:
+            editor.insert_before(stmt, *lines)
+    counter.write(editor)
     said = " and ".join(f"`{line}`" for line in calls)
-    return editor.fix(f"Call {said} in the loop", safe)
+    return editor.fix(f"Call {said} in the loop", safe, because)
 
 
 def _built(model: Model, reached: Carrier) -> Related:
@@ -298,7 +348,8 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     if choice is not None:
         effect += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:
-        advice = f"call `{receiver.code}.set_epoch({counter.code})` at the start of each epoch"
+        when = "at the start of each epoch" if receiver.before is None else "before each pass"
+        advice = f"call `{receiver.code}.set_epoch({counter.code})` {when}"
         if receiver.guard is not None and not receiver.guard.endswith("is not None:"):
             advice += ", where it has one"
     else:

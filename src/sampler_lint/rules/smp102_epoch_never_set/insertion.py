@@ -9,16 +9,18 @@ from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.reaching import is_surely_set
 from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
 from sampler_lint.domain.concepts import ITERATED
+from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epoch_calls import (
     Built,
     Carrier,
 )
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name, imported_as, means_the_same, text_of
 from sampler_lint.rules.smp102_epoch_never_set.setters import keeps_given
-from sampler_lint.syntax.navigation import statements, walk
+from sampler_lint.syntax.navigation import binder_of, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -28,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Index,
     Loop,
     Name,
     Scope,
@@ -46,6 +49,15 @@ class _Counter(NamedTuple):
     unnamed: Name | None = None
     new: bool = False
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it still counts the turns further down in the body."""
+        return all(
+            binding.how == "aug" or binding.stmt is self.loop
+            for binding in self.loop.scope.bindings.get(self.code, ())
+            if binding.stmt is not None and self.loop.encloses(binding.stmt)
+        )
+
     def write(self, editor: Editor) -> None:
         """Make the counter exist."""
         if self.unnamed is not None:
@@ -63,6 +75,23 @@ def goes_on_before(loop: Loop, place: int) -> bool:
             if around is loop:
                 return True
     return False
+
+
+def goes_over_again(model: Model, found: EpochLoop) -> bool:
+    """Whether a turn of the loop makes the same pass once more, by another call."""
+    others = [other for other in epoch_loops(model) if other.inner == found.inner]
+    return any(
+        other.loop is found.loop and other.calls != found.calls and not _apart(model, found, other)
+        for other in others
+    )
+
+
+def _apart(model: Model, one: EpochLoop, other: EpochLoop) -> bool:
+    """Whether two passes stand in branches of which a turn takes one."""
+    first, second = (
+        {asked for call in each.calls for asked in tests(model, call)} for each in (one, other)
+    )
+    return any((test, not answer) in second for test, answer in first)
 
 
 def counter_of(module: Module, loop: Loop) -> _Counter:
@@ -112,6 +141,8 @@ class Receiver(NamedTuple):
     code: str
     guard: str | None
     certain: bool
+    before: Stmt | None = None
+    """The statement of the body before which it can be named, if that is not its first."""
 
 
 def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver | None:
@@ -129,8 +160,11 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver |
             (v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders
         ):
             continue
+        before = None
         if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(base)):
-            continue
+            before = _pass_in(found)
+            if before is None or not _can_be_said_before(before, base):
+                continue
         if not all(keeps_given(model, loader, reached.path[0]) for loader in loaders):
             continue
         reachable: set[Value] = set()
@@ -146,10 +180,29 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver |
             }
         code = ".".join((code, *reached.path))
         unknown = {v for v in values if isinstance(v, Unknown)}
-        return _guarded(
+        receiver = _guarded(
             model, module, reached, code, frozenset(reachable | unknown), attribute=True
         )
+        return receiver._replace(before=before)
     return None
+
+
+def _pass_in(found: EpochLoop) -> Stmt | None:
+    """The statement of the loop's own function that makes the pass, in the loop's body."""
+    stmt = found.calls[0].stmt if found.calls else found.inner.stmt
+    inside = stmt is not None and stmt.scope is found.loop.scope and found.loop.encloses(stmt)
+    return stmt if inside and not isinstance(stmt, While) else None
+
+
+def _can_be_said_before(stmt: Stmt, base: Expr) -> bool:
+    """Whether an expression in a statement is the same, and has no effect, directly before it."""
+    parts = list(walk(base))
+    return all(isinstance(part, (Attr, Const, Index, Name)) for part in parts) and not any(
+        binding.stmt is stmt
+        for part in parts
+        if isinstance(part, Name)
+        for binding in part.scope.bindings.get(part.id, ())
+    )
 
 
 def _guarded(
@@ -233,6 +286,9 @@ def _loader_expressions(
                 for name in sorted(model.attributes(wrapper.cls).names):
                     yield frozenset(model.flow.ask_field(wrapper, name)), inner, f"{code}.{name}"
         return
+    shared = found.inner.source
+    if found.inner.scope.module is found.loop.scope.module and _is_kept(found, shared):
+        yield model.flow.values(shared), shared, text_of(source, shared)
     call = found.calls[0]
     for arg in call.args:
         # A `partial` adds arguments that were written in another scope.
@@ -244,6 +300,26 @@ def _loader_expressions(
         if names and isinstance(given, (Name, Attr)) and means_the_same(given, call.scope):
             code = ".".join((text_of(source, given), *names))
             yield model.flow.values(found.inner.source), given, code
+    loader = found.inner.loader
+    for held in _names_of(model, found.loop, (loader.cls, loader.site)):
+        if is_surely_set(held, found.loop):
+            yield model.flow.values(held), held, held.id
+
+
+def _is_kept(found: EpochLoop, expr: Expr) -> bool:
+    """Whether a variable that a function reads is one of the loop's, too, and no call sets it."""
+    return (
+        isinstance(expr, (Name, Attr))
+        and means_the_same(expr, found.loop.scope)
+        and not any(
+            binding.stmt is not None
+            and binding.stmt.scope is not found.loop.scope
+            and binding.stmt.scope in found.scopes
+            for name in walk(expr)
+            if isinstance(name, Name)
+            for binding in (binder_of(name.scope, name.id) or name.scope).bindings.get(name.id, ())
+        )
+    )
 
 
 def _attributes(expr: Expr) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import Lit, Obj
+from sampler_lint.analysis.values import Lit, Obj, Value
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
@@ -22,14 +22,17 @@ from sampler_lint.domain.epoch_calls import (
 from sampler_lint.domain.epoch_state import wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model
+from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     Call,
     Class,
     Expr,
     Function,
     Loop,
+    Node,
 )
 
 
@@ -72,9 +75,10 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         if not may_act_in(model, found, scope, node):
             continue
         values = model.flow.values(receiver)
-        if is_nothing(values):
+        if is_nothing(values) or _raises_unseen(model, node, values):
             continue
-        place = _Setter(str(model.place(scope, node)), _misses(model, receiver, reached))
+        misses = _replaces(node) or _misses(model, receiver, reached)
+        place = _Setter(str(model.place(scope, node)), misses)
         if any(obj.may_be(value) for obj in ours for value in values):
             return place
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
@@ -109,6 +113,13 @@ def setter_left_out(model: Model, found: EpochLoop) -> Call | None:
     return None
 
 
+def _replaces(node: Node) -> bool:
+    """Whether it assigns to ``set_epoch``, which SMP103 tells of."""
+    return isinstance(node, Assign) and any(
+        isinstance(target, Attr) and target.name == "set_epoch" for target in node.targets
+    )
+
+
 def _misses(model: Model, receiver: Expr, reached: Carrier) -> bool:
     """Whether it is the ``.sampler`` of a loader with a batch sampler, which nothing reads."""
     return (
@@ -121,6 +132,20 @@ def _misses(model: Model, receiver: Expr, reached: Carrier) -> bool:
             and any(isinstance(given, Obj) for given in model.passed_to(loader, "batch_sampler"))
             for loader in model.flow.values(receiver.value)
         )
+    )
+
+
+def _raises_unseen(model: Model, node: Node, values: frozenset[Value]) -> bool:
+    """Whether nothing that the call is made on has a ``set_epoch``, and its error is caught."""
+    return (
+        isinstance(node, Call)
+        and all(
+            isinstance(value, Obj)
+            and model.role(value) == "loader"
+            and model.flow.method(value.cls, "set_epoch") is None
+            for value in values
+        )
+        and is_expected(model, node, AttributeError)
     )
 
 
@@ -139,6 +164,9 @@ def _epoch_sets(model: Model) -> EpochSets:
     if known is None:
         places = list(called_epoch_sets(model))
         places += (EpochSet(*kept) for kept in model.epoch_setters_kept)
+        for store in model.project.stores_of("set_epoch"):
+            if isinstance(store.target, Attr) and self_class(store.target.value) is None:
+                places.append(EpochSet(store.scope, store.stmt, store.target.value))
         for store in model.project.stores_of("epoch"):
             assert isinstance(store.target, Attr)
             if self_class(store.target.value) is not None:

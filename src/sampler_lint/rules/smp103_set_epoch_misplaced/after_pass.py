@@ -9,9 +9,10 @@ from sampler_lint.domain.concepts import (
     RANGES,
 )
 from sampler_lint.domain.counters import counted_from_zero
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression
+from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.names import means_the_same
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top

@@ -7,8 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from sampler_lint.domain.epoch_calls import Carrier
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression, loops_over
+from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top

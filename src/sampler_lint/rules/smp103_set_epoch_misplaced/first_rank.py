@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from sampler_lint.analysis.origins import Hop, only
-from sampler_lint.domain.concepts import (
-    FIRST_RANK,
-)
+from functools import partial
+
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.rank_terms import differs
-from sampler_lint.findings import Related
+from sampler_lint.domain.rank_terms import runs_on_one_rank
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.receiver import operands
-from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.navigation import unparse, walk
 from sampler_lint.syntax.nodes import (
-    Attr,
     Call,
-    Compare,
-    Const,
     Expr,
+    ExprStmt,
     If,
     Name,
-    Scope,
-    Unary,
 )
 
 
@@ -33,13 +29,14 @@ def one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     for parent in inner.ancestors():
         if isinstance(parent, If) and inner.block is parent.body:
             for node in operands(parent.test):
-                if _is_first_rank(model, node, parent.scope):
+                if runs_on_one_rank(model, node, parent.scope):
                     why = (Related(model.place(call.scope, parent), "only one rank gets here"),)
                     return Suspect(
                         model.module_of(call.scope),
                         call,
                         f"`{unparse(call)}` runs on one rank only",
                         why=why,
+                        fix=partial(_on_every_rank, parent, node, call),
                         effect="the other ranks keep the order of epoch 0, so the shards overlap "
                         "and samples are left out",
                         advice="call it on every rank",
@@ -48,17 +45,24 @@ def one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     return None
 
 
-def _is_first_rank(model: Model, test: Expr, scope: Scope) -> bool:
-    """Whether a test holds on one rank only (of all, or of a node)."""
-    value = only(model.flow, test, Hop.ASSIGNED)
-    if value is not test and _is_first_rank(model, value, scope):
-        return True
-    if isinstance(test, (Name, Attr, Call)):
-        return FIRST_RANK.names(test.func if isinstance(test, Call) else test)
-    if isinstance(test, Unary) and test.op == "Not":
-        return differs(model, test.operand, scope) is not None
-    if not isinstance(test, Compare) or test.ops != ["Eq"]:
-        return False
-    sides = (test.left, test.rights[0])
-    numbers = [side for side in sides if isinstance(side, Const) and side.value == 0]
-    return bool(numbers) and any(differs(model, side, scope) is not None for side in sides)
+def _on_every_rank(guard: If, test: Expr, call: Call, editor: Editor) -> Fix | None:
+    """Make the call before the branch that only one rank takes, which goes if it holds no more."""
+    stmt = call.stmt
+    if not isinstance(stmt, ExprStmt) or stmt.value is not call or stmt.block is not guard.body:
+        return None
+    if guard.test is not test or any(
+        binding.stmt is not None and guard.encloses(binding.stmt)
+        for name in walk(call)
+        if isinstance(name, Name)
+        for binding in name.scope.bindings.get(name.id, ())
+    ):
+        return None
+    is_elif = isinstance(guard.parent, If) and guard.block is guard.parent.orelse
+    if is_elif or (len(guard.body) == 1 and guard.orelse):
+        return None
+    editor.insert_before(guard, *editor.lines_of(stmt, call, text_of(editor.source, call)))
+    if len(guard.body) == 1:
+        editor.delete(guard)
+    else:
+        editor.delete(stmt, with_comments=True)
+    return editor.fix(f"Call `{text_of(editor.source, call)}` on every rank", Applicability.SAFE)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression
+from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix

@@ -43,13 +43,16 @@ def receivers(model: Model) -> Iterator[Suspect]:
 
 
 def _on_loader(model: Model, call: Call) -> Suspect | None:
-    """``loader.set_epoch`` or ``loader.batch_sampler.set_epoch`` where ``.sampler`` carries it."""
+    """``loader.set_epoch`` or ``batch_sampler.set_epoch`` where ``.sampler`` has the epoch."""
     assert isinstance(call.func, Attr)
     receiver = call.func.value
     loader, attribute = receiver, ""
     if isinstance(receiver, Attr) and receiver.name in {"batch_sampler", "dataset"}:
         loader, attribute = receiver.value, receiver.name
-    loaders = _loaders(model, loader)
+    loaders = _holders(model, loader, "loader")
+    if loaders is None and not attribute:
+        loaders = _holders(model, loader, "batch_sampler")
+        attribute = "batch_sampler" if loaders is not None else ""
     if loaders is None:
         return None
     paths = set()
@@ -67,7 +70,8 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
     what = {"": "a loader", "batch_sampler": "torch's BatchSampler", "dataset": "this dataset"}
     guard = _asks(call, receiver)
     module = model.module_of(call.scope)
-    why = tuple(Related(model.place_of(obj), "loader built here") for obj in loaders[:2])
+    built = "loader" if model.role(loaders[0]) == "loader" else "batch sampler"
+    why = tuple(Related(model.place_of(obj), f"{built} built here") for obj in loaders[:2])
     return Suspect(
         module,
         call,
@@ -82,17 +86,22 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
     )
 
 
-def _loaders(model: Model, expr: Expr) -> list[Obj] | None:
-    """The loaders an expression holds; None unless it certainly holds nothing else."""
+def _holders(model: Model, expr: Expr, role: str) -> list[Obj] | None:
+    """The objects of a role an expression holds; None unless it certainly holds nothing else."""
     values = [v for v in model.flow.values(expr) if not isinstance(v, Lit)]
-    loaders = [
-        v for v in values if isinstance(v, Obj) and v.site is not None and model.role(v) == "loader"
+    found = [
+        v for v in values if isinstance(v, Obj) and v.site is not None and model.role(v) == role
     ]
-    return loaders if loaders and len(loaders) == len(values) else None
+    return found if found and len(found) == len(values) else None
 
 
 def _has_set_epoch(model: Model, loader: Obj, attribute: str) -> bool | None:
-    """Whether the loader (or its part) has the method; None if that is not known."""
+    """Whether the loader (or its part) has the method; None if that is not known.
+
+    What a class of the tree batches by is SMP104's to tell.
+    """
+    if model.role(loader) == "batch_sampler":
+        return None if isinstance(loader.cls, Class) else False
     if isinstance(loader.cls, Class) and attribute != "dataset":
         if attribute or not is_closed(model, loader.cls):
             return None

@@ -18,12 +18,13 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression, starts_for_ever, steps_in
+from sampler_lint.domain.epochs import EpochLoop, starts_for_ever, steps_in
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.samplers import shuffles
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability

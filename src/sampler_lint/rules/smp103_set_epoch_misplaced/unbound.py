@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.domain.epochs import epoch_expression
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import replacing
 from sampler_lint.findings import Applicability
 from sampler_lint.rules._base import Suspect

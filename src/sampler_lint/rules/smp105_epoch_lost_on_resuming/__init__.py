@@ -9,10 +9,11 @@ from sampler_lint.analysis.origins import Hop, ends, only
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.counters import Beginning, is_kept_as_zero
 from sampler_lint.domain.epoch_calls import calls_for, carriers
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.resuming import led_by, reads_epoch, restored_before
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import left_out, never_saved

@@ -5,8 +5,9 @@ from __future__ import annotations
 from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.counters import Beginning, counted_from_zero
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression
+from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.syntax.navigation import leaves, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,

@@ -310,7 +310,7 @@ def _suspect(
             code = f"{kept.init.params[0].name}.{kept.attribute}"
             advice = f"keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
             fix = partial(keep_seed, site, fixed, kept)
-        elif function is not None and can_take_seed(function):
+        elif function is not None and can_take_seed(model, function):
             advice = f"give `{called(function)}` a `seed` parameter and pass it on"
             fix = partial(add_parameter, model, function, site, fixed)
         else:

@@ -9,7 +9,10 @@ from sampler_lint.domain.seed_names import KeptSeed, Seed
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import (
+    MAY_BE_NO_INT,
+    NOT_PASSED_EVERYWHERE,
     called,
+    is_spelled,
     pass_in,
     pass_seed,
     seed_generators,
@@ -21,7 +24,6 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import Fixed, Unpassed
 from sampler_lint.syntax.nodes import (
     Call,
     Function,
-    last_name,
 )
 
 
@@ -30,7 +32,7 @@ def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, editor: Editor) -> Fix
     value = _as_taken(seed, fixed, seed.code)
     pass_seed(editor, site, fixed.parameter, fixed.given, value)
     applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
-    return editor.fix(f"Pass `{fixed.parameter}={value}`", applicability)
+    return editor.fix(f"Pass `{fixed.parameter}={value}`", applicability, MAY_BE_NO_INT)
 
 
 def keep_seed(site: Call, fixed: Fixed, kept: KeptSeed, editor: Editor) -> Fix:
@@ -39,7 +41,7 @@ def keep_seed(site: Call, fixed: Fixed, kept: KeptSeed, editor: Editor) -> Fix:
     editor.insert_before(kept.before, f"{code} = {kept.seed.code}")
     pass_seed(editor, site, fixed.parameter, fixed.given, _as_taken(kept.seed, fixed, code))
     applicability = Applicability.UNSAFE if kept.seed.is_number is None else Applicability.SAFE
-    return editor.fix(f"Keep the seed as `{code}`, and pass it", applicability)
+    return editor.fix(f"Keep the seed as `{code}`, and pass it", applicability, MAY_BE_NO_INT)
 
 
 def _as_taken(seed: Seed, fixed: Fixed, code: str) -> str:
@@ -59,7 +61,7 @@ def add_parameter(
     calls = [
         call
         for call in model.flow.callers(function)
-        if last_name(call.func) == called(function) and _shuffles_through(model, site, call)
+        if is_spelled(call, function) and _shuffles_through(model, site, call)
     ]
     passed, everywhere = pass_in(model, editor, calls, "seed", untyped=True)
     if not passed:
@@ -68,7 +70,8 @@ def add_parameter(
         applicability = Applicability.SAFE
     else:
         applicability = Applicability.UNSAFE
-    return editor.fix(f"Give `{called(function)}` a `seed` parameter", applicability)
+    title = f"Give `{called(function)}` a `seed` parameter"
+    return editor.fix(title, applicability, NOT_PASSED_EVERYWHERE)
 
 
 def pass_where_missing(model: Model, unpassed: Sequence[Unpassed], editor: Editor) -> Fix | None:

@@ -82,7 +82,7 @@ def return_count(
     if found is None:
         return None
     editor.at(module).replace(returned, found)
-    return editor.fix(f"Return `{found}`", Applicability.UNSAFE)
+    return editor.fix(f"Return `{found}`", Applicability.UNSAFE, "`__iter__` may be what is wrong")
 
 
 def _candidates(

@@ -99,4 +99,7 @@ def _drop(call: Call, extra: list[Arg], versions: Range, is_needed: bool, editor
     demanded = versions.may_be(DEMANDS_DATA_SOURCE)
     applicability = Applicability.UNSAFE if effect or demanded or is_needed else Applicability.SAFE
     editor.drop_arguments(call, len(call.args) - len(extra))
-    return editor.fix("Drop the argument", applicability)
+    why = "torch 2.0 and older ask for it"
+    if effect or is_needed:
+        why = "it may have an effect" if effect else "another `__init__` may take it"
+    return editor.fix("Drop the argument", applicability, why)

@@ -146,7 +146,9 @@ def _missing_call(
                 return _refuse_length(cls, editor)
             given = given.replace("drop_last=False", f"drop_last={drops}")
         line = f"super().__init__({given})"
-        return editor.insert_first(init, line).fix(f"Call `{line}`", Applicability.UNSAFE)
+        return editor.insert_first(init, line).fix(
+            f"Call `{line}`", Applicability.UNSAFE, "it may set what the class sets otherwise"
+        )
 
     return Suspect(
         module,

@@ -1,0 +1,65 @@
+"""What tells one turn of a loop from another."""
+
+from __future__ import annotations
+
+from sampler_lint.analysis.reaching import definitions
+from sampler_lint.domain.concepts import COUNTS, EPOCH
+from sampler_lint.syntax.navigation import owner_of, walk
+from sampler_lint.syntax.nodes import (
+    ORDERED,
+    UNEQUAL,
+    Attr,
+    Compare,
+    Expr,
+    For,
+    Index,
+    Loop,
+    Name,
+    While,
+)
+
+
+def repeats(loop: Loop) -> bool:
+    """Whether turns of the loop repeat the same work: it counts, or runs until something.
+
+    A loop over other things (folds, tasks, loaders) may do other work in each turn.
+    """
+    if isinstance(loop, For):
+        return EPOCH.is_mentioned(loop.target) or _counts(loop.iter)
+    return True
+
+
+def epoch_expression(loop: Loop) -> Expr | None:
+    """What holds the epoch's number in the loop's body, if that is plain."""
+    if isinstance(loop, For):
+        targets = [node for node in walk(loop.target) if isinstance(node, Name)]
+        if isinstance(loop.target, (Name, Attr, Index)):
+            return loop.target if _counts(loop.iter) else None
+        named = [name for name in targets if EPOCH.names(name)]
+        return named[0] if len(named) == 1 else None
+    test = loop.test
+    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in ORDERED | UNEQUAL:
+        left = _bound_by_test(loop, test.left) or test.left
+        if isinstance(left, (Name, Attr, Index)) and EPOCH.is_mentioned(left):
+            return left
+    return None
+
+
+def _bound_by_test(loop: While, value: Expr) -> Name | None:
+    """The ``n`` of ``while (n := n + 1) < 3``: the variable that the test sets to the value."""
+    for node in walk(value):
+        if isinstance(node, Name):
+            for binding in node.scope.bindings.get(node.id, ()):
+                if binding.stmt is loop and binding.value is value and binding.how == "assign":
+                    return node
+    return None
+
+
+def _counts(source: Expr) -> bool:
+    """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
+    return any(map(COUNTS.is_call, walk(source))) or any(
+        binding.how == "assign" and binding.value is not None and COUNTS.is_call(binding.value)
+        for name in walk(source)
+        if isinstance(name, Name) and (owner := owner_of(name)) is not None
+        for binding in definitions(owner, name)
+    )

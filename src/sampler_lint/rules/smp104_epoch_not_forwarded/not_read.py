@@ -62,7 +62,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         return found
     if changed_elsewhere(model, state):
         return None
-    if trial.idle:
+    if trial.idle and not trial.changes:
         return _drawn_elsewhere(model, module, state, setter, trial)
     if not trial.draws or trial.changes:
         return None

@@ -169,7 +169,7 @@ def yields_nothing(model: Model, module: Module, cls: Class) -> Suspect | None:
 
 
 def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
-    """Whether another method, which nothing here calls, stores what there is to yield, perhaps."""
+    """Whether what there is to yield may be stored by another method, or from outside."""
     methods = {
         method.name: method
         for base in reversed([base for base in model.flow.mro(cls) if isinstance(base, Class)])
@@ -177,11 +177,15 @@ def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
     }
     own = ("__init__", "__iter__", "__len__", "set_epoch")
     run = {m for name in own if name in methods for m in reached(model, methods[name])}
+    kept = [store for m in methods.values() if m not in run for store in m.stores]
+    read = {read.name for m in run for read in m.reads if self_class(read.value) is not None}
     return any(
         isinstance(store.target, Attr) and self_class(store.target.value) is not None
-        for method in methods.values()
-        if method not in run
-        for store in method.stores
+        for store in kept
+    ) or any(
+        isinstance(store.target, Attr) and self_class(store.target.value) is None
+        for name in read
+        for store in model.project.stores_of(name)
     )
 
 

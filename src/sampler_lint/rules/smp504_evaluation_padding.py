@@ -110,7 +110,7 @@ class EvaluationPadding(Rule):
             sampler = _padding_sampler(model, found.loader)
             if sampler is None or (found.scope, found.stmt) in seen:
                 continue
-            if _asks_for_rest(sampler.site):
+            if _asks_for_rest(model, sampler.site):
                 continue  # it is known what is counted twice, and told
             if in_test_function(found.scope):
                 continue  # it counts to compare with what it expects
@@ -485,14 +485,17 @@ def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:
         yield onward(step, Hop.ARGUMENT, to, scope_of(to))
 
 
-def _asks_for_rest(site: Call | None) -> bool:
+def _asks_for_rest(model: Model, site: Call | None) -> bool:
     """Whether the function that builds a sampler asks if the ranks have equally many samples."""
-    return site is not None and any(
-        isinstance(node, Bin) and node.op == "Mod" and _is_length(node.left)
-        for stmt in statements(site.scope.body)
-        if isinstance(stmt, If)
-        for node in walk(stmt.test)
-    )
+    known: dict[Scope, bool] = model.memo.setdefault(_asks_for_rest, {})
+    if site is not None and site.scope not in known:
+        known[site.scope] = any(
+            isinstance(node, Bin) and node.op == "Mod" and _is_length(node.left)
+            for stmt in statements(site.scope.body)
+            if isinstance(stmt, If)
+            for node in walk(stmt.test)
+        )
+    return site is not None and known[site.scope]
 
 
 def _is_length(expr: Expr) -> bool:

@@ -41,6 +41,7 @@ class Kinds:
         self._kinds: dict[str, list[bool | None]] = {}
         self._asked: set[tuple[ast.AST, str]] = set()
         """The variables that are being looked at."""
+        self._known: dict[tuple[ast.AST, str, int], bool | None] = {}
 
     def not_int(self, value: ast.expr, what: str) -> str | None:
         """Why a value may be no int."""
@@ -163,13 +164,19 @@ class Kinds:
         owner = self._scopes.binder(name.id, self._scopes.scope(name))
         if owner is None:
             return None
+        key = owner, name.id, depth
+        if key in self._known:
+            return self._known[key]
         if (owner, name.id) in self._asked:
             return True  # `n = n + 1` is an int if all else that `n` is given is one
         self._asked.add((owner, name.id))
         try:
-            return self._held(name, owner, depth)
+            found = self._held(name, owner, depth)
         finally:
             self._asked.discard((owner, name.id))
+        if not self._asked:  # else it holds on the way here alone
+            self._known[key] = found
+        return found
 
     def _held(self, name: ast.Name, owner: ast.AST, depth: int) -> bool | None:
         """Whether all that a variable is given is an int."""

@@ -49,10 +49,19 @@ def draws(scope: Scope) -> bool:
     return any(map(DRAW.is_call, scope.calls))
 
 
+#: The keywords by which a draw is given a generator of its own, or the seed of one.
+_OWN_GENERATOR = ("generator", "random", "random_state")
+
+
+def has_own_generator(call: Call) -> bool:
+    """Whether a draw is given a generator of its own, or a seed for one."""
+    return any(call.keyword(name) is not None for name in _OWN_GENERATOR)
+
+
 def global_draw(model: Model, scope: Scope) -> Call | None:
     """A call of the scope that draws from a generator of the whole process."""
     for call in DRAW.calls_in(scope.calls):
-        if call.keyword("generator") is None and any(
+        if not has_own_generator(call) and any(
             isinstance(value, Ext) and value.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS
             for value in model.flow.values(call.func)
         ):

@@ -13,7 +13,7 @@ from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, WORLD_SIZE, library_of
 from sampler_lint.domain.datasets import is_dataset
-from sampler_lint.domain.draws import Seeded, seeded, shuffled_by
+from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
@@ -236,16 +236,12 @@ def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
     )
 
 
-#: The keywords by which a draw is given a generator of its own, or the seed of one.
-_OWN_GENERATOR = ("generator", "random", "random_state")
-
-
 def library_drawn_from(model: Model, call: Call) -> str | None:
     """The library whose global generator a call seeds, or draws from; None if it may be several.
 
     None, too, for a call that is given a generator of its own (or a seed for one).
     """
-    if any(call.keyword(name) is not None for name in _OWN_GENERATOR):
+    if has_own_generator(call):
         return None
     found = {library_of(v.dotted) for v in model.flow.values(call.func) if isinstance(v, Ext)}
     return found.pop() if len(found) == 1 else None

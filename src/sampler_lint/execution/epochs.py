@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
+from enum import Enum, auto
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,6 +34,17 @@ class Held(NamedTuple):
     """What its class is called."""
 
 
+class Idle(Enum):
+    """How it comes that nothing is drawn from a generator after it was seeded with the epoch."""
+
+    APART = auto()
+    """The draws are from others."""
+    LATE = auto()
+    """They are before."""
+    UNUSED = auto()
+    """There are none."""
+
+
 class EpochTrial(NamedTuple):
     """What setting the epoch of an object does."""
 
@@ -44,9 +56,8 @@ class EpochTrial(NamedTuple):
     """Whether passes draw random numbers that all rest on known seeds."""
     frozen: bool = False
     """Whether the first pass draws an order, and all others yield the same."""
-    idle: str = ""
-    """Where it seeds a generator by the epoch and draws nothing from it after: ``late`` if it has
-    before, ``apart`` if it draws from others only, ``unused`` if nothing is ever drawn."""
+    idle: Idle | None = None
+    """Why a generator that it seeds with the epoch has no say, if so."""
     kept_from: tuple[Held, ...] = ()
     """What it iterates and whose own epoch stays as it was, though it shuffles by it."""
 
@@ -97,16 +108,17 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         any(trial.changes for trial in trials),
         bool(drawing),
         bool(drawing) and all(trial.frozen for trial in drawing),
-        _idle(trial.idle for trial in trials),
+        _idle({trial.idle for trial in trials}),
         tuple(sorted(kept)),
     )
 
 
-def _idle(found: Iterator[str]) -> str:
+def _idle(found: set[Idle | None]) -> Idle | None:
     """What holds of an order that is drawn, or of all ways where none is."""
-    known = set(found)
-    drawn = known - {"", "unused"}
-    return min(drawn) if drawn else "unused" if known == {"unused"} else ""
+    for each in (Idle.APART, Idle.LATE):
+        if each in found:
+            return each
+    return Idle.UNUSED if found == {Idle.UNUSED} else None
 
 
 def _each_option(interpreter: Interpreter, spec: SetUp) -> Iterator[EpochTrial]:
@@ -149,11 +161,10 @@ def _with(
     interpreter.restart(world.ranks, 0)
     other = _pass(interpreter, spec.build(world, 0, option), _EPOCHS[-1])
     uses = (other.trace, other.yielded) != (first.trace, first.yielded)
-    idle = ""
-    told = {tuple(each.values for each in p.idle) for p in passes}
-    if len(told) == len(passes):
-        idle = "late" if all(each.is_late for each in first.idle) else "apart"
-        idle = idle if all(p.draws for p in passes) else "unused"
+    idle = None
+    if len({tuple(each.values for each in p.idle) for p in passes}) == len(passes):
+        drawn = Idle.LATE if all(each.is_late for each in first.idle) else Idle.APART
+        idle = drawn if all(p.draws for p in passes) else Idle.UNUSED
     return EpochTrial(uses, changes and not frozen, draws, frozen, idle, kept)
 
 

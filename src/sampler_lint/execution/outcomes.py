@@ -189,8 +189,8 @@ class Trials(NamedTuple):
     failing: Trial | None = None
     """The first world, where iterating the class raises in all of them."""
     torn: tuple[Trial, Violation] | None = None
-    """A world that divides evenly, and in which the ranks lose and repeat samples all the same, if
-    that is so in all of them."""
+    """A world that divides evenly, and in which the ranks lose samples all the same, or read half
+    of all again, if that is so in all of them."""
     barren: Trial | None = None
     """A world in which no rank yields anything, whatever ``len()`` says, if that is so in all."""
     length_raised: RaisedError | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.model import Model
 from sampler_lint.properties import equal_steps
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -65,24 +65,6 @@ def defined_by(model: Model, cls: Class, name: str) -> Function | None:
     """The method of the tree that instances of ``cls`` run as ``name``."""
     method = model.flow.method(cls, name)
     return method if isinstance(method, Function) else None
-
-
-def reached(model: Model, method: Function) -> set[Function]:
-    """The method, and those of the same object that running it may call."""
-    seen: set[Function] = set()
-    todo = [method]
-    while todo:
-        current = todo.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        todo += [
-            callee
-            for call in current.calls
-            if isinstance(call.func, Attr) and self_class(call.func.value) is not None
-            for callee in model.flow.callees(call)
-        ]
-    return seen
 
 
 def splitting_place(model: Model, cls: Class) -> tuple[Module, Node] | None:

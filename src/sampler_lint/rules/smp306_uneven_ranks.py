@@ -11,6 +11,7 @@ from sampler_lint.analysis.origins import LOCAL, depends_on, is_one_value
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj, Pack
 from sampler_lint.domain.concepts import COLLECTIVE, RANK, SAMPLER_ARGUMENTS
+from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.injection import injections, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
@@ -28,7 +29,6 @@ from sampler_lint.rules._trials import (
     is_uneven,
     judged,
     may_be_uneven,
-    reached,
     splitting_place,
 )
 from sampler_lint.syntax.navigation import nodes_in, statements
@@ -117,16 +117,17 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
     length, iterate = (defined_by(model, cls, name) for name in ("__len__", "__iter__"))
     if length is None or iterate is None:
         return None
-    agreeing = {method for method in reached(model, length) if _agrees(method)}
+    counting = reach(model, cls, "__len__").functions
+    agreeing = {method for method in counting if _agrees(method)}
     if not agreeing:
         return None
     kept = {
         store.target.name
-        for method in reached(model, length)
+        for method in counting
         for store in method.stores
         if isinstance(store.target, Attr)
     }
-    for method in reached(model, iterate):
+    for method in reach(model, cls, "__iter__").functions:
         if method in agreeing or method is length or _agrees(method):
             return None
         if any(read.name in kept for read in method.reads) or any(

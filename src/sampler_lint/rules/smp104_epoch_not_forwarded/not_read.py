@@ -76,17 +76,19 @@ def _drawn_elsewhere(
     own = own_setter(state.cls, setter.functions)
     if own is None and state.cls.method("__iter__") is None:
         return None  # what its base does is told there
+    from sampler_lint.execution.epochs import Idle
+
     seeds = f"`{state.cls.name}` seeds a generator with the epoch"
-    if trial.idle == "late":
+    if trial.idle is Idle.LATE:
         message, advice = f"{seeds} after it has drawn the order", "seed it before the draw"
-    elif trial.idle == "unused":
+    elif trial.idle is Idle.UNUSED:
         message, advice = f"{seeds}, and draws nothing from it", "shuffle with it"
     else:
         message = f"{seeds}, and draws the order from another"
         advice = "draw from that one (in torch, with `generator=`)"
     seedings, draws = seedings_of(state.iteration), draws_of(state.iteration)
     fix: Fixer | None = None
-    if trial.idle == "apart" and len(seedings) == len(draws) == 1:
+    if trial.idle is Idle.APART and len(seedings) == len(draws) == 1:
         fix = partial(draw_from, model, seedings[0], draws[0])
     seeded = [Related(model.place(call.scope, call), "seeded here") for call in seedings]
     drawn = [Related(model.place(call.scope, call), "drawn here") for call in draws]
@@ -94,9 +96,9 @@ def _drawn_elsewhere(
         module,
         name_of(module, own if own is not None else state.cls),
         message,
-        why=(*seeded, *(drawn if trial.idle != "unused" else ())),
+        why=(*seeded, *(drawn if trial.idle is not Idle.UNUSED else ())),
         fix=fix,
-        effect=_OF_THE_PROCESS if trial.idle == "apart" and not trial.draws else _ONE_ORDER,
+        effect=_OF_THE_PROCESS if trial.idle is Idle.APART and not trial.draws else _ONE_ORDER,
         advice=advice,
     )
 

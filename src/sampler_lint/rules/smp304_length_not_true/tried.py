@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.epoch_state import epoch_state
+from sampler_lint.domain.epoch_state import epoch_state, reach
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
 from sampler_lint.edits.editor import Fixer
@@ -23,7 +23,6 @@ from sampler_lint.rules._trials import (
     is_uneven,
     may_be_uneven,
     node_of,
-    reached,
 )
 from sampler_lint.rules.smp304_length_not_true.places import (
     differ,
@@ -170,18 +169,19 @@ def yields_nothing(model: Model, module: Module, cls: Class) -> Suspect | None:
 
 def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
     """Whether what there is to yield may be stored by another method, or from outside."""
-    methods = {
-        method.name: method
-        for base in reversed([base for base in model.flow.mro(cls) if isinstance(base, Class)])
+    run = reach(model, cls, "__init__", "__iter__", "__len__", "set_epoch")
+    others = [
+        method
+        for base in model.flow.mro(cls)
+        if isinstance(base, Class)
         for method in base.methods
-    }
-    own = ("__init__", "__iter__", "__len__", "set_epoch")
-    run = {m for name in own if name in methods for m in reached(model, methods[name])}
-    kept = [store for m in methods.values() if m not in run for store in m.stores]
-    read = {read.name for m in run for read in m.reads if self_class(read.value) is not None}
+        if method not in run.functions
+    ]
+    read = {read.name for read in run.self_reads()}
     return any(
         isinstance(store.target, Attr) and self_class(store.target.value) is not None
-        for store in kept
+        for method in others
+        for store in method.stores
     ) or any(
         isinstance(store.target, Attr) and self_class(store.target.value) is None
         for name in read

@@ -65,6 +65,15 @@ def complete(site: Call, call: Call) -> Call:
     return made
 
 
+def passed_on(call: Call, given: dict[str, Expr]) -> Call:
+    """The call that passes some arguments of a call on by name, and stands where that does."""
+    made = Call()
+    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made.func, made.scope, made.stmt = call.func, call.scope, call.stmt
+    made.args = [Arg(value, name, 0) for name, value in given.items()]
+    return made
+
+
 def collected(function: Function, call: Call) -> Call:
     """The ``dict(…)`` that a call fills the ``**kwargs`` of a function with."""
     named = {param.name for param in function.params if param.kind != "kwarg"}

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from functools import partial
 
 from sampler_lint import catalog
-from sampler_lint.analysis.arguments import given_as, is_closed, table_entry
+from sampler_lint.analysis.arguments import given_as, is_closed, passed_on, table_entry
 from sampler_lint.analysis.containers import TABLE_METHODS, Containers
 from sampler_lint.analysis.fillings import taken_from_dicts
 from sampler_lint.analysis.named_stores import (
@@ -170,10 +170,27 @@ class Attributes(Containers):
             if given is not None:
                 self._flow(self._expr(given), var)
                 return
-        if any(name in entry.methods for entry in entries):
+        if (made := self._made_for(obj, name)) is not None:
+            self._add(var, made)
+        elif any(name in entry.methods for entry in entries):
             self._add(var, Ext(f"{obj.cls}().{name}"))
         else:
             self._add(var, Unknown(f"`.{name}` of {obj.name}", Why.FOREIGN))
+
+    def _made_for(self, obj: Obj, name: str) -> Obj | None:
+        """What a known constructor builds for an attribute, as it was given none."""
+        assert isinstance(obj.cls, str)
+        for entry in catalog.known_mro(obj.cls):
+            for attribute, made, own, switch in entry.makes:
+                if attribute != name or obj.site is None or self.may_be_passed(obj, name):
+                    continue
+                given = {each: self.argument(obj, each) for each in own}
+                off = given[switch]
+                if isinstance(off, Const) and off.value is None:
+                    continue
+                call = passed_on(obj.site, {k: v for k, v in given.items() if v is not None})
+                return Obj(made, call, obj.through)
+        return None
 
     def _start_data_field(self, obj: Obj, name: str, var: Var) -> None:
         assert isinstance(obj.cls, Class)

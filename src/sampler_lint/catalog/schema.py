@@ -79,6 +79,10 @@ class KnownClass(NamedTuple):
     """Whether its order is random: always, never, or by the parameter of that name."""
     shuffles_unasked: bool = True
     """Whether it does when that parameter is not given."""
+    makes: tuple[tuple[str, str, tuple[str, ...], str], ...] = ()
+    """The attributes that its ``__init__`` fills where no argument of that name is given, with the
+    class that it builds for that, those of its own arguments that it passes on by name, and the one
+    of these that is None where it builds nothing."""
     earlier: tuple[Constructor, ...] = ()
     """Other constructors, in older versions."""
     aliases: tuple[str, ...] = ()

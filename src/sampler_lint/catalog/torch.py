@@ -153,9 +153,25 @@ FRAMEWORK = Framework(
             keywords=LOADER_KEYWORDS | {"in_order"},
             required=1,
             attributes=frozenset(
-                {"sampler", "batch_sampler", "dataset", "batch_size", "drop_last"}
+                {
+                    "sampler", "batch_sampler", "dataset", "batch_size", "drop_last",
+                    "_iterator", "_dataset_kind", "_IterableDataset_len_called",
+                }
             ),
-            methods=frozenset({"__iter__", "__len__"}),
+            methods=frozenset(
+                {
+                    "__iter__", "__len__", "_auto_collation", "_index_sampler", "_get_iterator",
+                    "check_worker_number_rationality",
+                }
+            ),
+            makes=(
+                (
+                    "batch_sampler",
+                    TORCH_DATA + "BatchSampler",
+                    ("sampler", "batch_size", "drop_last"),
+                    "batch_size",
+                ),
+            ),
             earlier=(
                 Constructor(
                     Span(before="2.6"),

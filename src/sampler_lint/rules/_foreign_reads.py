@@ -1,12 +1,13 @@
-"""Attributes that are read of a sampler from outside, and what of them it does not have."""
+"""Attributes that are read of a sampler or loader from outside, and what of them it lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import GeneratorType
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
+from sampler_lint.domain.concepts import ASKS_KIND, ITERATED
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import renaming
@@ -21,6 +22,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Choice,
     Const,
+    Expr,
     If,
     Other,
     Scope,
@@ -51,7 +53,10 @@ def reads_of_batch_samplers(model: Model) -> Iterator[tuple[Module, Attr, Obj]]:
 
 
 def _reads(model: Model, *, of_batches: bool) -> Iterator[tuple[Module, Attr]]:
-    """What is read of samplers without asking first: what torch's batch sampler has, or not."""
+    """What is read of samplers and loaders without asking first.
+
+    What torch's batch sampler has, or what it has not.
+    """
     batch_sampler = catalog.known(BATCH_SAMPLER)
     assert batch_sampler is not None
     for module in model.modules:
@@ -60,13 +65,13 @@ def _reads(model: Model, *, of_batches: bool) -> Iterator[tuple[Module, Attr]]:
         for scope in module.facts.scopes:
             for read in scope.reads:
                 if (
-                    not SAMPLER.names(read.value)
+                    not ITERATED.names(read.value)
                     or self_class(read.value) is not None
                     or (read.name in batch_sampler.attributes) is not of_batches
                     or read.name.startswith("__")
                     or model.project.stores_near(read.name, read.scope)
                     or is_expected(model, read, AttributeError)
-                    or _is_asked(read)
+                    or is_asked_first(read.stmt, read.value, read.name)
                 ):
                     continue
                 yield module, read
@@ -102,14 +107,14 @@ def _had_by_all(model: Model, owners: frozenset[Value], name: str) -> set[str] |
 
 
 def _names(model: Model, owner: Value) -> set[str] | None:
-    """The attributes of what is certainly a sampler; None when there may be others."""
-    if not isinstance(owner, Obj) or model.role(owner) not in SAMPLER_ARGUMENTS:
+    """The attributes of what is certainly a sampler or loader; None when there may be others."""
+    if not isinstance(owner, Obj) or model.role(owner) is None:
         return None
     if isinstance(owner.cls, str):
         names: set[str] = {*dir(object), "__dict__"}
         for entry in catalog.known_mro(owner.cls):
             names |= entry.attributes | entry.methods | set(entry.params) | entry.keywords
-        return names
+        return names | _OF_ITERATORS
     names = set()
     for cls in (owner.cls, *model.flow.subclasses(owner.cls)):
         attributes = model.attributes(cls)
@@ -119,18 +124,23 @@ def _names(model: Model, owner: Value) -> set[str] | None:
     return names
 
 
-def _is_asked(read: Attr) -> bool:
-    """Whether a condition around the read looks at the object first."""
-    if read.stmt is None:
+#: What an iterator has: the points-to analysis takes what `iter` gives for the object itself;
+#: torch's had `next` until 1.13.
+_OF_ITERATORS = frozenset({*dir(GeneratorType), "next", "_shutdown_workers", "_reset"})
+
+
+def is_asked_first(stmt: Stmt | None, of: Expr, name: str) -> bool:
+    """Whether a condition around a statement looks at an object, or for ``name``, first."""
+    if stmt is None:
         return True
-    owner = last_name(read.value)
+    owner = last_name(of)
     tests = []
-    if inherited(read.stmt, _is_below_question, False):
+    if inherited(stmt, _is_below_question, False):
         return True
-    names, constants = _said_in_tests(read.stmt.scope)
-    if owner in names or read.name in constants:
-        tests += [s.test for s in read.stmt.ancestors() if isinstance(s, (If, While))]
-    for expr in expressions(read.stmt):
+    names, constants = _said_in_tests(stmt.scope)
+    if owner in names or name in constants:
+        tests += [s.test for s in stmt.ancestors() if isinstance(s, (If, While))]
+    for expr in expressions(stmt):
         for node in walk(expr):
             if isinstance(node, Choice) and node.test is not None:
                 tests.append(node.test)
@@ -138,7 +148,7 @@ def _is_asked(read: Attr) -> bool:
                 return True
     return any(
         last_name(node) == owner
-        or (isinstance(node, Const) and node.value == read.name)
+        or (isinstance(node, Const) and node.value == name)
         or (isinstance(node, Call) and ASKS_KIND.is_call(node))
         for test in tests
         for node in walk(test)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import ASKS_BY_NAME, EPOCH, LOOKS, PROCESSES, SAMPLER
+from sampler_lint.analysis.values import ClassRef, Obj
+from sampler_lint.domain.concepts import ASKS_BY_NAME, EPOCH, ITERATED, LOOKS, PROCESSES, SAMPLER
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
@@ -118,6 +118,8 @@ class UndefinedAttribute(Rule):
         for module, cls in model.classes():
             if model.is_meant_as_sampler(cls) or is_iterated(model, cls):
                 yield from self._class(model, module, cls)
+            else:
+                yield from self._keeper(model, module, cls)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)
 
@@ -125,39 +127,40 @@ class UndefinedAttribute(Rule):
         attributes = model.attributes(cls)
         if attributes.open is not None:
             return
-        defined = set(attributes.names)
-        asked: set[object] = set()
-        for scope in scopes_inside(cls):
-            for call in scope.calls:
-                if ASKS_BY_NAME.is_call(call):
-                    asked.update(
-                        arg.value for arg in call.positional[1:2] if isinstance(arg, Const)
-                    )
+        reads = [*_own_reads(cls)]
+        asked = _asked(cls)
         yield from _too_early(model, module, cls, asked)
-        yield from _without_self(model, module, cls, defined)
+        yield from _without_self(model, module, cls, set(attributes.names))
+        yield from self._undefined(model, module, cls, reads, asked)
+
+    def _keeper(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+        """Samplers, loaders and datasets that a class which the tree builds never got."""
+        reads = [read for read in _own_reads(cls) if ITERATED.names(read)]
+        if reads and model.attributes(cls).open is None and _is_built(model, cls):
+            yield from self._undefined(model, module, cls, reads, _asked(cls))
+
+    def _undefined(
+        self, model: Model, module: Module, cls: Class, reads: list[Attr], asked: set[object]
+    ) -> Iterator[Suspect]:
+        defined = set(model.attributes(cls).names)
         subclasses: set[str] | None = None
-        for scope in scopes_inside(cls):
-            for read in _reads(scope):
-                if self_class(read.value) is not cls or read.name in defined or read.name in asked:
-                    continue
-                if _is_declared(read):
-                    continue
-                if read.name.startswith("__") or is_expected(model, read, AttributeError):
-                    continue
-                if model.project.stores_near(read.name, read.scope) and _set_from_outside(
-                    model, read
-                ):
-                    continue
-                if subclasses is None:
-                    subclasses = set()
-                    for derived in model.flow.subclasses(cls):
-                        below = model.attributes(derived)
-                        subclasses |= below.names
-                        if below.open is not None:
-                            return
-                if read.name in subclasses:
-                    continue
-                yield self._suspect(model, module, cls, scope, read, defined)
+        for read in reads:
+            if read.name in defined or read.name in asked or _is_declared(read):
+                continue
+            if read.name.startswith("__") or is_expected(model, read, AttributeError):
+                continue
+            if model.project.stores_near(read.name, read.scope) and _set_from_outside(model, read):
+                continue
+            if subclasses is None:
+                subclasses = set()
+                for derived in model.flow.subclasses(cls):
+                    below = model.attributes(derived)
+                    subclasses |= below.names
+                    if below.open is not None:
+                        return
+            if read.name in subclasses:
+                continue
+            yield self._suspect(model, module, cls, read.scope, read, defined)
 
     def _suspect(
         self, model: Model, module: Module, cls: Class, scope: Scope, read: Attr, defined: set[str]
@@ -278,12 +281,35 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
                 )
 
 
-def _reads(scope: Scope) -> Iterator[Attr]:
-    """The attribute reads of a scope, those of ``self.x += 1`` too."""
-    yield from scope.reads
-    for store in scope.stores:
-        if store.how == "aug" and isinstance(store.target, Attr):
-            yield store.target
+def _own_reads(cls: Class) -> Iterator[Attr]:
+    """What a class reads of ``self``, with ``self.x += 1``."""
+    for scope in scopes_inside(cls):
+        yield from (read for read in scope.reads if self_class(read.value) is cls)
+        for store in scope.stores:
+            target = store.target
+            if store.how == "aug" and isinstance(target, Attr) and self_class(target.value) is cls:
+                yield target
+
+
+def _asked(cls: Class) -> set[object]:
+    """The attributes that a class looks for by name before it reads them."""
+    return {
+        arg.value
+        for scope in scopes_inside(cls)
+        for call in scope.calls
+        if ASKS_BY_NAME.is_call(call)
+        for arg in call.positional[1:2]
+        if isinstance(arg, Const)
+    }
+
+
+def _is_built(model: Model, cls: Class) -> bool:
+    """Whether the tree itself builds the class, so that no class of others need complete it."""
+    return any(
+        isinstance(value, ClassRef) and value.cls is cls
+        for call in model.project.calls_near(cls.name, cls)
+        for value in model.flow.values(call.func)
+    )
 
 
 def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:

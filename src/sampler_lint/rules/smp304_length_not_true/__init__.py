@@ -8,6 +8,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.findings import Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import judged
+from sampler_lint.rules.smp304_length_not_true.asked import length_missing
 from sampler_lint.rules.smp304_length_not_true.late import set_too_late, skips_under_inherited
 from sampler_lint.rules.smp304_length_not_true.returned import (
     at_most_one,
@@ -37,7 +38,8 @@ class LengthNotTrue(Rule):
         samplers in this repository. Arguments whose type is not known get a value that the class
         can use; then a length counts that is wrong in every case, or, where other values change
         nothing, in those in which something is left over. Also reports a class that yields nothing
-        in any case, although its length is not 0. Where a class cannot be followed, a
+        in any case, although its length is not 0, and `len(...)` of a sampler that has no `__len__`
+        or of a loader that is given it. Where a class cannot be followed, a
         length is wrong that always differs by the same number from what is yielded of the same
         attribute; of a sampler that never ends, one that is always one more than an
         epoch has. Not reported for a class that the interpreter cannot follow otherwise, and for a
@@ -97,3 +99,4 @@ class LengthNotTrue(Rule):
             )
             if suspect is not None:
                 yield suspect
+        yield from length_missing(model)

@@ -24,16 +24,18 @@ from sampler_lint.domain.seeds import (
     takes_seed,
 )
 from sampler_lint.domain.signatures import refuser
-from sampler_lint.edits.editor import Fixer
+from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.seed_fixes import (
     called,
     can_take_seed,
+    spelled,
 )
-from sampler_lint.findings import Related, Severity
+from sampler_lint.findings import Applicability, Related, Severity
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp201_seed_not_passed.evaluation import data, evaluates
 from sampler_lint.rules.smp201_seed_not_passed.fixed import Fixed, fixed_seed
+from sampler_lint.rules.smp201_seed_not_passed.generator import FixedGenerator, fixed_generator
 from sampler_lint.rules.smp201_seed_not_passed.passing import (
     add_parameter,
     keep_seed,
@@ -63,7 +65,8 @@ class SeedNotPassed(Rule):
         literal seed or none, in a program that seeds its generators from a setting
         (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). A sampler defined in the
         repository with a `seed` parameter counts too, and so does a factory whose `seed` cannot
-        reach the sampler it builds, or that no call passes. Not reported with `shuffle=False`,
+        reach the sampler it builds, or that no call passes, and a `generator=` with a literal seed
+        by which a loader or sampler of torch shuffles. Not reported with `shuffle=False`,
         for samplers of validation and test data, in tests, and where the seed is set later, or is
         passed through `set_epoch` or used to shuffle the data (`shuffle_dataset(data,
         args.seed)`).
@@ -126,6 +129,44 @@ class SeedNotPassed(Rule):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)
+        yield from _by_generators(model)
+
+
+def _by_generators(model: Model) -> Iterator[Suspect]:
+    """Loaders and samplers of torch that shuffle by a generator with a literal seed."""
+    seen = set()
+    for user in constructions(model):
+        fixed = fixed_generator(model, user)
+        if fixed is None or user.site is None or fixed.seed in seen:
+            continue
+        module = model.module_of(user.site.scope)
+        if is_test(module) or evaluates(model, user, module):
+            continue
+        source = _source(model, module, user.site, is_passed_on=False)
+        if source is None or launches(model).is_dead(user.site.scope):
+            continue
+        seen.add(fixed.seed)
+        yield _literal_seed(model, user, fixed, source)
+
+
+def _literal_seed(model: Model, user: Obj, fixed: FixedGenerator, source: _Source) -> Suspect:
+    assert user.site is not None
+    at = model.module_of(fixed.call.scope)
+    seed = in_scope(model, at, fixed.call.scope, fixed.call)
+    fix = None
+    if seed is not None:
+        applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
+        fix = replacing(fixed.seed, spelled(seed), f"Seed it with `{seed.code}`", applicability)
+    return Suspect(
+        at,
+        fixed.seed,
+        f"`{user.name}` shuffles by a generator with the literal seed {fixed.seed.value}, whatever "
+        f"`{source.setting}` is",
+        why=(source.why, Related(model.place_of(user), "it is given to this one")),
+        fix=fix,
+        effect=f"{_ONE_ORDER}, for `{source.setting}` does not reach the generator",
+        advice="seed the generator with the program's seed",
+    )
 
 
 def _is_left_over(model: Model, sampler: Obj) -> bool:

@@ -59,22 +59,31 @@ def _reads(model: Model, *, of_batches: bool) -> Iterator[tuple[Module, Attr]]:
     """
     batch_sampler = catalog.known(BATCH_SAMPLER)
     assert batch_sampler is not None
-    for module in model.modules:
-        if is_test(module):
-            continue
-        for scope in module.facts.scopes:
-            for read in scope.reads:
-                if (
-                    not ITERATED.names(read.value)
-                    or self_class(read.value) is not None
-                    or (read.name in batch_sampler.attributes) is not of_batches
-                    or read.name.startswith("__")
-                    or model.project.stores_near(read.name, read.scope)
-                    or is_expected(model, read, AttributeError)
-                    or is_asked_first(read.stmt, read.value, read.name)
-                ):
-                    continue
-                yield module, read
+    for module, read in _named_reads(model):
+        if (
+            (read.name in batch_sampler.attributes) is of_batches
+            and not model.project.stores_near(read.name, read.scope)
+            and not is_expected(model, read, AttributeError)
+            and not is_asked_first(read.stmt, read.value, read.name)
+        ):
+            yield module, read
+
+
+def _named_reads(model: Model) -> list[tuple[Module, Attr]]:
+    """What is read of anything, ``self`` aside, that is named after what a pass goes over."""
+    kept: list[tuple[Module, Attr]] | None = model.memo.get(_named_reads)
+    if kept is None:
+        kept = model.memo[_named_reads] = [
+            (module, read)
+            for module in model.modules
+            if not is_test(module)
+            for scope in module.facts.scopes
+            for read in scope.reads
+            if ITERATED.names(read.value)
+            and self_class(read.value) is None
+            and not read.name.startswith("__")
+        ]
+    return kept
 
 
 def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:

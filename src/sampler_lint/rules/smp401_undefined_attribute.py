@@ -9,7 +9,15 @@ from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, Obj
-from sampler_lint.domain.concepts import ASKS_BY_NAME, EPOCH, ITERATED, LOOKS, PROCESSES, SAMPLER
+from sampler_lint.domain.concepts import (
+    ASKS_BY_NAME,
+    EPOCH,
+    ITERATED,
+    LOOKS,
+    PROCESSES,
+    SAMPLER,
+    Concept,
+)
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
@@ -135,7 +143,7 @@ class UndefinedAttribute(Rule):
 
     def _keeper(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         """Samplers, loaders and datasets that a class which the tree builds never got."""
-        reads = [read for read in _own_reads(cls) if ITERATED.names(read)]
+        reads = [*_own_reads(cls, ITERATED)]
         if reads and model.attributes(cls).open is None and _is_built(model, cls):
             yield from self._undefined(model, module, cls, reads, _asked(cls))
 
@@ -281,14 +289,15 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
                 )
 
 
-def _own_reads(cls: Class) -> Iterator[Attr]:
-    """What a class reads of ``self``, with ``self.x += 1``."""
+def _own_reads(cls: Class, about: Concept | None = None) -> Iterator[Attr]:
+    """What a class reads of ``self`` by names of that kind, with ``self.x += 1``."""
     for scope in scopes_inside(cls):
-        yield from (read for read in scope.reads if self_class(read.value) is cls)
-        for store in scope.stores:
-            target = store.target
-            if store.how == "aug" and isinstance(target, Attr) and self_class(target.value) is cls:
-                yield target
+        changed = (store.target for store in scope.stores if store.how == "aug")
+        for read in (*scope.reads, *(each for each in changed if isinstance(each, Attr))):
+            if about is not None and not about.says(read.name):
+                continue
+            if self_class(read.value) is cls:
+                yield read
 
 
 def _asked(cls: Class) -> set[object]:

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from sampler_lint.analysis.values import Ext, FuncRef, Obj
+from sampler_lint.domain.concepts import PROCESSES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.syntax.navigation import leaves, nodes_in, unparse, walk
@@ -35,7 +36,8 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
     """Whether a question that both places rest on is answered yes at one and no at the other.
 
     The questions are calls without arguments (``is_distributed()``), which give one answer in a
-    run, and settings that are spelled alike (``args.distributed``, ``args.local_rank == -1``).
+    run, settings that are spelled alike (``args.distributed``), and how either compares
+    (``args.local_rank == -1``, ``dist.get_world_size() > 1``).
     """
     there = frozenset().union(*(conditions(model, place) for place in one))
     if not there:
@@ -189,18 +191,33 @@ def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
         if answer == (test.kind == "and"):
             for option in test.options:
                 yield from _asked(model, option, answer)
-    elif isinstance(test, Call) and not test.args:
-        values = model.flow.values(test.func)
-        if len(values) == 1 and isinstance(value := next(iter(values)), (Ext, FuncRef)):
-            yield (value.dotted if isinstance(value, Ext) else value.function), answer
     elif isinstance(test, Compare) and len(test.ops) == 1:
-        name, (kind,) = _setting(test.left), test.rights
-        if name is not None and test.ops[0] in EQUAL | UNEQUAL and _is_plain(kind):
-            yield (name, unparse(kind)), answer is (test.ops[0] in EQUAL)
-    else:
-        name = _setting(test)
-        if name is not None:
-            yield name, answer
+        asked, (kind,), op = _question(model, test.left), test.rights, test.ops[0]
+        counts = isinstance(test.left, Call) and not PROCESSES.names(test.left.func)
+        if asked is None or counts or not _is_plain(kind):
+            return  # what a function counts may be another number the next time
+        if op in EQUAL | UNEQUAL:
+            yield (asked, unparse(kind)), answer is (op in EQUAL)
+        elif op in _ORDERED:
+            same, is_yes = _ORDERED[op]
+            yield (asked, same, unparse(kind)), answer is is_yes
+    elif (asked := _question(model, test)) is not None:
+        yield asked, answer
+
+
+#: Comparisons by the one that they are, or whose opposite they are.
+_ORDERED = {"Gt": ("Gt", True), "LtE": ("Gt", False), "Lt": ("Lt", True), "GtE": ("Lt", False)}
+
+
+def _question(model: Model, expr: Expr) -> object:
+    """What has one answer in a run: a setting as it is spelled, a function without arguments."""
+    if not isinstance(expr, Call):
+        return _setting(expr)
+    values = model.flow.values(expr.func) if not expr.args else frozenset()
+    value = next(iter(values)) if len(values) == 1 else None
+    if isinstance(value, Ext):
+        return value.dotted
+    return value.function if isinstance(value, FuncRef) else None
 
 
 def _setting(expr: Expr) -> str | None:

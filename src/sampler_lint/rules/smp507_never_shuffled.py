@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint import catalog
 from sampler_lint.analysis.values import FuncRef, Obj
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -15,33 +17,36 @@ from sampler_lint.domain.epochs import (
     passes_near,
     trained_with,
 )
+from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.ranks import built_classes
-from sampler_lint.domain.samplers import reads_in_turn
+from sampler_lint.domain.ranks import built_classes, is_about_processes
+from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
 from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import same, unparse, walk
-from sampler_lint.syntax.nodes import Call, Expr, For, Function, dotted
+from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
+from sampler_lint.syntax.nodes import Call, Choice, Const, Expr, For, Function, If, dotted
 
 
 class NeverShuffled(Rule):
     """Nothing shuffles a training loader, at least where there is only one process.
 
     What it does:
-        Reports a training loader that gets a shuffling sampler if there are several processes,
-        but `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`). Not reported
-        where the sampler depends on something other than processes or devices, such as a flag for
+        Reports a training loader that gets a shuffling sampler if there are several processes, but
+        `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`). Not reported where
+        the sampler depends on something other than processes or devices, such as a flag for
         evaluation, and for evaluation loaders, datasets that order themselves and iterable
-        datasets. Only `likely` where the loader or its function is named after training, but no
-        training loop over it is found. Reports as `likely` a training loader that has no sampler
-        at all and does not shuffle, over a dataset whose class is known and which looks samples
-        up by index. Not reported where the function builds a sampler or another loader over that
-        dataset that may shuffle: then the choice was deliberate.
+        datasets. Reports a `DistributedSampler(..., shuffle=False)` for a training loader, too,
+        where one process gets a sampler or loader over the same data that shuffles. Only `likely`
+        where the loader or its function is named after training, but no training loop over it is
+        found. Reports as `likely` a training loader that has no sampler at all and does not
+        shuffle, over a dataset whose class is known and which looks samples up by index. Not
+        reported where the function builds a sampler or another loader over that dataset that may
+        shuffle: then the choice was deliberate.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
@@ -72,6 +77,7 @@ class NeverShuffled(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each loader that trains, and at the ways to it on which it gets no sampler."""
         yield from _in_turn(model)
+        yield from _in_several(model)
         for loader in model.loaders:
             data, sampler, shuffle = (
                 model.flow.argument(loader, name) for name in ("dataset", "sampler", "shuffle")
@@ -146,6 +152,77 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
                 f"same batches",
                 advice="pass `shuffle=True`",
             )
+
+
+def _in_several(model: Model) -> Iterator[Suspect]:
+    """The loaders that train, and shuffle in one process but not in several."""
+    for loader in model.loaders:
+        site, data = loader.site, model.flow.argument(loader, "dataset")
+        if site is None or data is None or is_test(model.module_of(site.scope)):
+            continue
+        for sampler in model.passed_to(loader, "sampler"):
+            if not isinstance(sampler, Obj) or sampler.site is None:
+                continue
+            if not is_distributed_sampler(model, sampler) or shuffles(model, sampler) is not False:
+                continue
+            alone = _shuffled_alone(model, loader, sampler.site, data)
+            if alone is None or feeds_training(model, loader) is not True:
+                continue
+            given = sampler.site.keyword("shuffle")
+            yield Suspect(
+                model.module_of(sampler.site.scope),
+                sampler.site.func,
+                f"nothing shuffles the training data of this `{sampler.name}`, which one process "
+                f"shuffles",
+                why=(Related(model.place_of(alone), "this shuffles them in a single process"),),
+                fix=partial(_shuffle, sampler.site, given) if given is not None else None,
+                effect="training on several devices reads the samples in one order in every epoch",
+                advice="pass `shuffle=True`",
+            )
+
+
+def _shuffled_alone(model: Model, loader: Obj, site: Call, data: Expr) -> Obj | None:
+    """What shuffles the same data where a question about processes keeps the sampler from it."""
+    for other in model.constructions():
+        if other.site is None or other.site.scope is not site.scope or other.site is site:
+            continue
+        over = sampled(model, other)
+        if (
+            over is not None
+            and same(over, data)
+            and _certainly_shuffles(model, other)
+            and contradict(model, [site], [other.site])
+            and any(is_about_processes(model, test) for test in _around(site))
+            and (model.role(other) == "sampler" or _is_alike(loader, other))
+        ):
+            return other
+    return None
+
+
+def _is_alike(one: Obj, other: Obj) -> bool:
+    """Whether both loaders are assigned to one name, for either to train."""
+    here, there = target_of(one), target_of(other)
+    return here is not None and there is not None and same(here, there)
+
+
+def _around(site: Call) -> Iterator[Expr]:
+    """The conditions that a call stands below."""
+    if site.stmt is not None:
+        yield from (outer.test for outer in site.stmt.ancestors() if isinstance(outer, If))
+        yield from (
+            node.test
+            for node in nodes_in([site.stmt])
+            if isinstance(node, Choice) and node.test is not None
+        )
+
+
+def _certainly_shuffles(model: Model, made: Obj) -> bool:
+    """Whether it is a sampler of torch that always shuffles, or a loader that is told to."""
+    if model.role(made) == "loader":
+        shuffle = model.flow.argument(made, "shuffle")
+        return isinstance(shuffle, Const) and bool(shuffle.value)
+    entry = catalog.known(made.cls) if isinstance(made.cls, str) else None
+    return entry is not None and entry.shuffles is True
 
 
 def _is_trained_with_alone(model: Model, loader: Obj) -> bool:

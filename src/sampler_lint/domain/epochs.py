@@ -29,6 +29,7 @@ from sampler_lint.domain.steps import (
     takes_and_steps,
     takes_nothing,
 )
+from sampler_lint.domain.switched import is_switched_off
 from sampler_lint.domain.turns import epoch_expression, repeats
 from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_CHAIN
@@ -669,6 +670,8 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
             # The loop's steps are of what that one trains.
             return any(says_it_trains(each) for each, _ in places[:-1]) or None
         if steps(model, scope, region, set()):
+            if stmt is found.inner.stmt and _is_switched_off(model, found.inner, region):
+                return False
             # It may step only where the call that leads to it says so: not for `optimizer=None`.
             entry = found.calls[-1] if found.calls and stmt is found.inner.stmt else None
             return entry is None or steps(model, scope, region, set(), entry)
@@ -728,7 +731,11 @@ def pass_trains(model: Model, inner: Pass) -> bool:
         # An iterator that is kept is asked for its batches anywhere below.
         below = None if _keeps_iterator(inner.stmt) else inner.stmt
         body = next(iter(_loops_of(inner.stmt)), below)
-    return steps(model, inner.scope, body, set())
+    return steps(model, inner.scope, body, set()) and not _is_switched_off(model, inner, body)
+
+
+def _is_switched_off(model: Model, inner: Pass, within: Stmt | None) -> bool:
+    return is_switched_off(model, inner.scope, inner.source, inner.loader, within)
 
 
 def _keeps_iterator(stmt: Stmt) -> bool:
@@ -738,9 +745,12 @@ def _keeps_iterator(stmt: Stmt) -> bool:
 
 def pass_evaluates(model: Model, inner: Pass) -> bool:
     """Whether a pass certainly is of a model that is only used: without gradients throughout, or
-    in code that is named so, steps nothing and puts the model into evaluation.
+    in code that is named so, steps nothing and puts the model into evaluation, or that steps for
+    other loaders alone.
     """
     scope, body = inner.scope, inner.stmt
+    if steps(model, scope, body, set()) and _is_switched_off(model, inner, body):
+        return True
     turn = body.body if isinstance(body, For) else [body]
     inside = [each.body[0] if isinstance(each, With) else each for each in turn]
     if all(is_without_gradients(scope, each) for each in inside):

@@ -28,7 +28,7 @@ from sampler_lint.domain.epochs import (
     passes_near,
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
-from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.programs import in_test_function, is_test, program_files
 from sampler_lint.domain.shares import pads, passes_over_shared
 from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
@@ -56,6 +56,7 @@ from sampler_lint.syntax.nodes import (
     Node,
     Other,
     Scope,
+    Seq,
     Simple,
     Stmt,
     Unary,
@@ -121,7 +122,7 @@ class EvaluationPadding(Rule):
                 seen.add((found.scope, found.stmt))
                 yield _part_of_whole(model, found, sampler, whole)
                 continue
-            if not _evaluates(model, found.scope, found.stmt):
+            if not _evaluates(model, found.scope, found.stmt) and not _counts_inline(model, found):
                 continue
             if (
                 _is_for_one_process(model, found, sampler)
@@ -191,10 +192,16 @@ _COUNTING = frozenset(
         "update_metric", "update_metrics",
     }
 )  # fmt: skip
+_UPDATES = frozenset({"update", "update_metric", "update_metrics"})
 _ADDS = frozenset({"append", "extend", "update"})
+_BY_KEY = frozenset({"items", "keys"})
+#: How a tokenizer, and a convolution, is told to fill up what it gets.
+_OF_TOKENS = "padding"
 _CORRECTS = Concept(
     spelled=re.compile(
-        r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)",
+        r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus"
+        # What fills up the tokens of one sample says nothing about how often a sample comes.
+        r"|padd(?:ed|ing)(?!_(?:idx|mask|side|value|token))",
         re.IGNORECASE,
     )
 )
@@ -446,10 +453,34 @@ def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
         if isinstance(value, Obj)
         and value.site is not None
         and not excludes(model, value.through, value.site)
+        and not _is_of_another_program(model, loader, value)
     ]
-    if any(_is_exact(model, each) for each in given):
+    if any(_is_exact(model, each) for each in given) or any(map(_is_beside_none, given)):
         return None
     return next((each for each in given if _pads(model, each)), None)
+
+
+def _is_of_another_program(model: Model, loader: Obj, sampler: Obj) -> bool:
+    """Whether a script that never runs with the loader's had a function build the sampler."""
+    ways = [made.through for made in (loader, sampler)]
+    places = [model.module_of(way.scope) for way in ways if way is not None]
+    return len(places) == len(ways) and program_files(model).run_apart(*places)
+
+
+def _is_beside_none(sampler: Obj) -> bool:
+    """Whether a list adds loaders without a sampler: ``[*make_samplers(train), None]``."""
+    made = sampler.through
+    return made is not None and any(
+        any(node is made for node in walk(whole))
+        and any(
+            isinstance(item, Const) and item.value is None
+            for part in walk(whole)
+            if isinstance(part, Seq)
+            for item in part.items
+        )
+        for whole in nodes_in([made.stmt] if made.stmt is not None else [])
+        if isinstance(whole, Seq) or (isinstance(whole, Bin) and whole.op == "Add")
+    )
 
 
 def _pads(model: Model, sampler: Obj) -> bool:
@@ -520,6 +551,54 @@ def _drops(model: Model, sampler: Obj) -> bool | None:
 def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope sums up metrics and takes no sample out again."""
     return _sums_up(model, scope, within) and not _corrects(model, scope)
+
+
+def _counts_inline(model: Model, found: Pass) -> bool:
+    """Whether a pass that only uses a model, in code named after more, sums up what that gives.
+
+    As ``main`` does that trains for an epoch and then evaluates, and one function for both.
+    Nothing may take a sample out again below.
+    """
+    loop, scope = found.stmt, found.scope
+    if not isinstance(loop, For) or EVALUATES.says(getattr(scope, "name", None)):
+        return False
+    return (
+        pass_evaluates(model, found)
+        and any(_comes_of_model(model, loop, each) for each in _added(loop))
+        and not any(
+            _CORRECTS.names(node) or _cuts(node)
+            for node in nodes_in(s for s in statements(scope.body) if s.order >= loop.order)
+        )
+    )
+
+
+def _added(loop: For) -> Iterator[Expr]:
+    """What the turns of a loop add to what is counted."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, AugAssign) and not _is_of_one_turn(loop, stmt):
+            yield stmt.value
+    for call in loop.scope.calls_in(loop):
+        if last_name(call.func) in _UPDATES:
+            yield from (arg.value for arg in call.args)
+
+
+def _comes_of_model(model: Model, loop: For, added: Expr) -> bool:
+    """Whether a number is made of the batch: not its size alone, as a progress bar is told."""
+    drawn = _drawn(loop)
+    return (
+        depends_on(
+            model.flow,
+            added,
+            lambda expr: isinstance(expr, Name) and expr.id in drawn,
+            sanitized=lambda step: _is_size(step.expr),
+        )
+        is not None
+    )
+
+
+def _is_size(expr: Expr) -> bool:
+    name = last_name(expr.func if isinstance(expr, Call) else expr)
+    return isinstance(expr, (Call, Attr)) and name in {"len", "numel", "shape", "size"}
 
 
 def _sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
@@ -598,10 +677,24 @@ def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool
     return any(
         key is not None
         and not isinstance(key, Const)
-        and depends_on(model.flow, key, is_drawn) is not None
+        and depends_on(model.flow, key, is_drawn, sanitized=_is_made_by_key) is not None
         for display in displays
         if display is not None
         for key, _ in display.items
+    )
+
+
+def _is_made_by_key(step: Step) -> bool:
+    """Whether it is what a call made by keys of its own: ``criterion(outputs).items()``."""
+    above = step.towards
+    return (
+        isinstance(step.expr, Call)
+        and above is not None
+        and isinstance(above.expr, (Name, Attr))
+        and any(
+            isinstance(each.expr, Call) and last_name(each.expr.func) in _BY_KEY
+            for each in above.way()
+        )
     )
 
 
@@ -632,11 +725,25 @@ def _corrects(model: Model, scope: Scope) -> bool:
         scope = scope.outer
     assert isinstance(scope, Function)
     for inner in (scope, *scope.module.inside(scope)):
-        if any(_CORRECTS.says(arg.keyword) for call in inner.calls for arg in call.args):
+        # What another loader or sampler is given says nothing about the results.
+        apart = {n for call in inner.calls if _builds(model, call) for n in walk(call)}
+        if any(
+            _CORRECTS.says(arg.keyword) and arg.keyword != _OF_TOKENS
+            for call in inner.calls
+            if call not in apart
+            for arg in call.args
+        ):
             return True
-        if any(_CORRECTS.names(n) or _cuts(n) for n in nodes_in(statements(inner.body))):
+        nodes = (node for node in nodes_in(statements(inner.body)) if node not in apart)
+        if any(_CORRECTS.names(node) or _cuts(node) for node in nodes):
             return True
     return False
+
+
+def _builds(model: Model, call: Call) -> bool:
+    """Whether a call certainly builds a loader or a sampler."""
+    values = model.flow.values(call)
+    return bool(values) and all(isinstance(v, Obj) and model.role(v) is not None for v in values)
 
 
 def _cuts(node: Expr) -> bool:

@@ -656,7 +656,7 @@ def _keeps_by_key(model: Model, found: Pass) -> bool:
                 isinstance(made.value, Map)
                 for made in found.scope.bindings.get(target.value.id, ())
             )
-            and depends_on(model.flow, target.key, is_drawn) is not None
+            and depends_on(model.flow, target.key, is_drawn, sanitized=_is_made_by_key) is not None
             and not any(same(node, target.value) for node in walk(stmt.value))
             for stmt in statements([found.stmt])
             if isinstance(stmt, Assign)

@@ -289,13 +289,15 @@ def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
     kept = [
         (name, value)
         for name in _iterated_attributes(model, cls)
-        for value in flat(model, model.flow.ask_field(wrapper, name))
+        for value in flat(model, model.flow.ask_field(wrapper, name), dicts=True)
         if isinstance(value, Obj) and value.site and model.role(value) == "loader"
     ]
     if not kept:
         return
     given = {
-        value: arg.value for arg in site.args for value in flat(model, model.flow.values(arg.value))
+        value: arg.value
+        for arg in site.args
+        for value in flat(model, model.flow.values(arg.value), dicts=True)
     }
     # The attribute is one for all wrappers of the class; this one has what it was given.
     own = {name for name, value in kept if value in given}

@@ -140,11 +140,11 @@ def iterated(function: Function) -> Iterator[Expr]:
                 yield from (arg.value for arg in node.args if not arg.keyword and arg.stars < 2)
 
 
-def flat(model: Model, values: Iterable[Value]) -> Values:
-    """The values, with those of the elements for a list or a dict."""
+def flat(model: Model, values: Iterable[Value], *, dicts: bool = False) -> Values:
+    """The values, with those of the elements for a list, and for a dict if that is asked for."""
     out: dict[Value, None] = {}
     for value in values:
-        if isinstance(value, (Pack, Table, View)):
+        if isinstance(value, Pack) or (dicts and isinstance(value, (Table, View))):
             for item in held(value):
                 out.update(dict.fromkeys(model.flow.values(item)))
         else:

@@ -290,7 +290,9 @@ def cuts(node: Expr) -> bool:
         sides = [node.left, *node.rights]
         return any(role_of(last_name(side) or "") is Role.SIZE for side in sides)
     if isinstance(node, Index) and isinstance(node.key, Other):
-        parts = list(walk(node.key))
+        parts, start = list(walk(node.key)), (node.key.row, node.key.col)
+        if any(is_length(part) and (part.row, part.col) > start for part in parts):
+            return True  # `out[:len(truths)]`, not `out[len(prompt):]`
         called = {part.func for part in parts if isinstance(part, Call)}  # the batch's own size()
         sizes = (last_name(part) for part in parts if part not in called)
         return any(role_of(size or "") is Role.SIZE for size in sizes)

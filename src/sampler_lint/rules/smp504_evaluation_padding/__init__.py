@@ -15,7 +15,7 @@ from sampler_lint.analysis.origins import (
 )
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
-from sampler_lint.domain.conditions import contradict, tests
+from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epochs import (
     Pass,
     pass_trains,
@@ -28,6 +28,7 @@ from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp504_evaluation_padding.alone import alone, ways_with
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     CORRECTS,
     TOGETHER,
@@ -67,8 +68,9 @@ class EvaluationPadding(Rule):
         with torch's `DistributedSampler` or one of the repository that repeats samples as that
         does, and an evaluation function that expects such a loader, where nothing removes the
         repeated samples, or where what one rank has counted is divided by the size of the whole
-        dataset. Also one over a loader with `drop_last=True`
-        that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
+        dataset, or where one rank alone comes to the evaluation. Also one over a loader with
+        `drop_last=True` that goes to the end; there, any pass counts that only uses a model and
+        keeps what it gives.
         Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
         an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
 
@@ -110,12 +112,17 @@ class EvaluationPadding(Rule):
                 continue  # it is known what is counted twice, and told
             if in_test_function(found.scope):
                 continue  # it counts to compare with what it expects
-            if pass_trains(model, found):
+            if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
             whole = _over_whole(model, found, sampler)
             if whole is not None and not _is_for_one_process(model, found, sampler):
                 seen.add((found.scope, found.stmt))
                 yield _part_of_whole(model, found, sampler, whole)
+                continue
+            lonely = alone(model, found, sampler)
+            if lonely is not None and not _is_for_one_process(model, found, sampler):
+                seen.add((found.scope, found.stmt))
+                yield lonely
                 continue
             if not evaluates(model, found.scope, found.stmt) and not counts_inline(model, found):
                 continue
@@ -198,11 +205,7 @@ def _over_whole(model: Model, found: Pass, sampler: Obj) -> Bin | None:
         return None
     if not EVALUATES.says(scope.name):
         return None
-    calls = model.flow.callers(scope)
-    built = [sampler.site] if sampler.site is not None else []
-    if calls and all(contradict(model, built, [call]) for call in calls):
-        return None  # only one process comes here
-    near = [scope, *(call.scope for call in calls)]
+    near = [scope, *(call.scope for call in model.flow.callers(scope))]
     if any(TOGETHER.names(call.func) for each in near for call in each.calls):
         return None
     summed = {

@@ -45,21 +45,12 @@ COUNTING = frozenset(
         "update_metric", "update_metrics",
     }
 )  # fmt: skip
-
-
-_UPDATES = frozenset({"update", "update_metric", "update_metrics"})
-
-
+#: Of these, what a meter is told by.
+_UPDATES = frozenset(name for name in COUNTING if name.startswith("update"))
 ADDS = frozenset({"append", "extend", "update"})
-
-
 _BY_KEY = frozenset({"items", "keys"})
-
-
 #: How a tokenizer, and a convolution, is told to fill up what it gets.
 _OF_TOKENS = "padding"
-
-
 CORRECTS = Concept(
     spelled=re.compile(
         r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus"
@@ -68,8 +59,6 @@ CORRECTS = Concept(
         re.IGNORECASE,
     )
 )
-
-
 #: What brings together what the ranks have counted.
 TOGETHER = Concept(spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE))
 

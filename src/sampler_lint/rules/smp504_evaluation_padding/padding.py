@@ -10,6 +10,7 @@ from sampler_lint.domain.shares import pads
 from sampler_lint.syntax.navigation import nodes_in, walk
 from sampler_lint.syntax.nodes import (
     Bin,
+    Call,
     Class,
     Const,
     Expr,
@@ -48,11 +49,18 @@ def padding_sampler(model: Model, loader: Obj) -> Obj | None:
         if isinstance(value, Obj)
         and value.site is not None
         and not excludes(model, value.through, value.site)
+        and not _is_left_out(model, loader, value.site)
         and not _is_of_another_program(model, loader, value)
     ]
     if any(_is_exact(model, each) for each in given) or any(map(_is_beside_none, given)):
         return None
     return next((each for each in given if _pads(model, each)), None)
+
+
+def _is_left_out(model: Model, loader: Obj, site: Call) -> bool:
+    """Whether what the loader's function was asked for leaves out a call beside the loader's."""
+    own = loader.site
+    return own is not None and own.scope is site.scope and excludes(model, loader.through, site)
 
 
 def _is_of_another_program(model: Model, loader: Obj, sampler: Obj) -> bool:

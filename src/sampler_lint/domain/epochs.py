@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
-from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Pack, Table, Unknown, View
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
     EPOCH,
@@ -29,8 +29,9 @@ from sampler_lint.domain.steps import (
     takes_and_steps,
     takes_nothing,
 )
+from sampler_lint.domain.switched import is_switched_off
 from sampler_lint.domain.turns import epoch_expression, repeats
-from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
+from sampler_lint.domain.wrapping import flat, held, iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.syntax.navigation import (
     children,
@@ -234,12 +235,7 @@ def _spread(model: Model, call: Call) -> Iterator[Expr]:
     """What the lists hold that a call is given by ``*``: ``zip(*loaders)``."""
     for arg in call.args:
         for value in model.flow.values(arg.value) if arg.stars == 1 else ():
-            if isinstance(value, View):
-                value = value.table
-            if isinstance(value, Pack):
-                yield from value.items
-            elif isinstance(value, Table):
-                yield from (item for _, item in value.entries)
+            yield from held(value)
 
 
 def _gives_order(model: Model, value: Obj, scope: Scope) -> bool:
@@ -271,6 +267,11 @@ def _passes_over_made(
     where = site.stmt if once else stmt
     for arg in site.positional:
         yield from _passes_over(model, scope, where, arg, seen, None if here else iterated)
+        # An object made of several loaders takes turns; a function hands on the loaders themselves.
+        for value in model.flow.values(arg) if (last_name(site.func) or "")[:1].isupper() else ():
+            for each in held(value):
+                for found in _passes_over(model, scope, where, each, seen, iterated):
+                    yield found._replace(source=iterated, iterated=iterated)
 
 
 def _handed_on(model: Model, wrapper: Obj) -> list[tuple[Obj, Expr]]:
@@ -285,21 +286,25 @@ def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
     site, cls = wrapper.site, wrapper.cls
     if site is None or not isinstance(cls, Class):
         return
-    held = [
+    kept = [
         (name, value)
         for name in _iterated_attributes(model, cls)
-        for value in model.flow.ask_field(wrapper, name)
+        for value in flat(model, model.flow.ask_field(wrapper, name), dicts=True)
         if isinstance(value, Obj) and value.site and model.role(value) == "loader"
     ]
-    if not held:
+    if not kept:
         return
-    given = {value: arg.value for arg in site.args for value in model.flow.values(arg.value)}
-    # The attribute is one for all wrappers of the class; this one has what it was given.
-    own = {name for name, value in held if value in given}
-    others = {
-        value for name, value in held if name in own or _is_given_another(model, wrapper, cls, name)
+    given = {
+        value: arg.value
+        for arg in site.args
+        for value in flat(model, model.flow.values(arg.value), dicts=True)
     }
-    for _, value in held:
+    # The attribute is one for all wrappers of the class; this one has what it was given.
+    own = {name for name, value in kept if value in given}
+    others = {
+        value for name, value in kept if name in own or _is_given_another(model, wrapper, cls, name)
+    }
+    for _, value in kept:
         if value in given or value not in others:
             yield value, given.get(value, site)
 
@@ -366,11 +371,11 @@ def _loops_in(model: Model, cls: Class) -> Iterator[EpochLoop]:
     scope = cls.method("__iter__")
     for source, stmt in scope.iterated if isinstance(scope, Function) and scope.yields else ():
         loop = next(iter(_loops_of(stmt)), None)
-        for held in source.positional if isinstance(source, Call) else [source]:
-            if isinstance(loop, While) and isinstance(held, Attr) and self_class(held.value):
-                for value in model.flow.values(held):
+        for named in source.positional if isinstance(source, Call) else [source]:
+            if isinstance(loop, While) and isinstance(named, Attr) and self_class(named.value):
+                for value in model.flow.values(named):
                     if isinstance(value, Obj) and value.site is not None and model.role(value):
-                        yield EpochLoop(loop, Pass(loop.scope, stmt, held, value, held), ())
+                        yield EpochLoop(loop, Pass(loop.scope, stmt, named, value, named), ())
 
 
 def sampler_around(model: Model, scope: Scope) -> Class | None:
@@ -669,6 +674,8 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
             # The loop's steps are of what that one trains.
             return any(says_it_trains(each) for each, _ in places[:-1]) or None
         if steps(model, scope, region, set()):
+            if stmt is found.inner.stmt and _is_switched_off(model, found.inner, region):
+                return False
             # It may step only where the call that leads to it says so: not for `optimizer=None`.
             entry = found.calls[-1] if found.calls and stmt is found.inner.stmt else None
             return entry is None or steps(model, scope, region, set(), entry)
@@ -728,7 +735,11 @@ def pass_trains(model: Model, inner: Pass) -> bool:
         # An iterator that is kept is asked for its batches anywhere below.
         below = None if _keeps_iterator(inner.stmt) else inner.stmt
         body = next(iter(_loops_of(inner.stmt)), below)
-    return steps(model, inner.scope, body, set())
+    return steps(model, inner.scope, body, set()) and not _is_switched_off(model, inner, body)
+
+
+def _is_switched_off(model: Model, inner: Pass, within: Stmt | None) -> bool:
+    return is_switched_off(model, inner.scope, inner.source, inner.loader, within)
 
 
 def _keeps_iterator(stmt: Stmt) -> bool:
@@ -738,9 +749,12 @@ def _keeps_iterator(stmt: Stmt) -> bool:
 
 def pass_evaluates(model: Model, inner: Pass) -> bool:
     """Whether a pass certainly is of a model that is only used: without gradients throughout, or
-    in code that is named so, steps nothing and puts the model into evaluation.
+    in code that is named so, steps nothing and puts the model into evaluation, or that steps for
+    other loaders alone.
     """
     scope, body = inner.scope, inner.stmt
+    if steps(model, scope, body, set()) and _is_switched_off(model, inner, body):
+        return True
     turn = body.body if isinstance(body, For) else [body]
     inside = [each.body[0] if isinstance(each, With) else each for each in turn]
     if all(is_without_gradients(scope, each) for each in inside):

@@ -392,8 +392,13 @@ def runs_on_one_rank(model: Model, test: Expr, scope: Scope) -> bool:
         return FIRST_RANK.names(test.func if isinstance(test, Call) else test)
     if isinstance(test, Unary) and test.op == "Not":
         return differs(model, test.operand, scope) is not None
-    if not isinstance(test, Compare) or test.ops != ["Eq"]:
+    if not isinstance(test, Compare) or len(test.ops) != 1:
         return False
     sides = (test.left, test.rights[0])
+    if test.ops == ["In"] and isinstance(sides[1], Seq):  # `local_rank in (-1, 0)`
+        among = {item.value if isinstance(item, Const) else None for item in sides[1].items}
+        return {0} <= among <= {-1, 0} and differs(model, sides[0], scope) is not None
+    if test.ops != ["Eq"]:
+        return False
     numbers = [side for side in sides if isinstance(side, Const) and side.value == 0]
     return bool(numbers) and any(differs(model, side, scope) is not None for side in sides)

@@ -96,7 +96,7 @@ def steps(
     """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
     every = scope.calls if within is None else scope.calls_in(within)
     calls = [call for call in every if not excludes(model, through, call)] if through else every
-    if any(_is_step(model, call) for call in calls):
+    if any(is_step(model, call) for call in calls):
         return True
     seen.add((scope, through))
     return len(seen) < MOST_SEARCHED_FOR_STEP and any(
@@ -109,9 +109,9 @@ def steps(
     )
 
 
-def _is_step(model: Model, call: Call) -> bool:
+def is_step(model: Model, call: Call) -> bool:
     """Whether a call itself steps an optimizer; found once, for every pass leads to many calls."""
-    known: dict[Call, bool] = model.memo.setdefault(_is_step, {})
+    known: dict[Call, bool] = model.memo.setdefault(is_step, {})
     found = known.get(call)
     if found is None:
         found = known[call] = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import Hop, ends, parameter_of, part_of
-from sampler_lint.analysis.values import Lit, Obj, Pack, Value, Values
+from sampler_lint.analysis.values import Lit, Obj, Pack, Table, Value, Values, View
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
@@ -78,7 +78,7 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
         yield Inner(
             _owner(model, cls, name),
             (name,),
-            _flat(model, values),
+            flat(model, values),
             many,
             parameter_kept(model, cls, name),
         )
@@ -90,10 +90,10 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
             assert isinstance(helper.cls, Class)
             methods = {method.name for method in helper.cls.methods}
             for inner in sorted(iterated_attributes(model, reach(model, helper.cls, *methods))):
-                values = _flat(model, model.flow.ask_field(helper, inner))
+                values = flat(model, model.flow.ask_field(helper, inner))
                 kept = _kept_too(helper)
                 if kept is not None:
-                    values = _flat(model, model.flow.ask_field(Obj(cls), kept))
+                    values = flat(model, model.flow.ask_field(Obj(cls), kept))
                     param = parameter_kept(model, cls, kept)
                     yield Inner(_owner(model, cls, kept), (kept,), values, many=False, param=param)
                     continue
@@ -140,16 +140,26 @@ def iterated(function: Function) -> Iterator[Expr]:
                 yield from (arg.value for arg in node.args if not arg.keyword and arg.stars < 2)
 
 
-def _flat(model: Model, values: frozenset[Value]) -> frozenset[Value]:
-    """The values, with those of the elements for a list."""
+def flat(model: Model, values: Iterable[Value], *, dicts: bool = False) -> Values:
+    """The values, with those of the elements for a list, and for a dict if that is asked for."""
     out: dict[Value, None] = {}
     for value in values:
-        if isinstance(value, Pack):
-            for item in value.items:
+        if isinstance(value, Pack) or (dicts and isinstance(value, (Table, View))):
+            for item in held(value):
                 out.update(dict.fromkeys(model.flow.values(item)))
         else:
             out[value] = None
     return Values(out)
+
+
+def held(value: Value) -> Iterator[Expr]:
+    """What a list or a dict holds, as far as it is followed."""
+    if isinstance(value, View):
+        value = value.table
+    if isinstance(value, Pack):
+        yield from value.items
+    elif isinstance(value, Table):
+        yield from (item for _, item in value.entries)
 
 
 def _owner(model: Model, cls: Class, name: str) -> Class:

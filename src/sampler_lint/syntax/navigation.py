@@ -283,6 +283,13 @@ def _label(expr: Expr) -> object:
     return None
 
 
+def operands(test: Expr) -> list[Expr]:
+    """What must be true for the test to be: the test, or the parts of its ``and``."""
+    if isinstance(test, Choice) and test.kind == "and":
+        return [part for option in test.options for part in operands(option)]
+    return [test]
+
+
 def unparse(expr: Expr) -> str:
     """The expression as code, for messages; ``…`` where it is not kept."""
     if isinstance(expr, Name):

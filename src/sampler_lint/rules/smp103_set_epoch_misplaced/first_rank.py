@@ -11,8 +11,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules.smp103_set_epoch_misplaced.receiver import operands
-from sampler_lint.syntax.navigation import unparse, walk
+from sampler_lint.syntax.navigation import operands, unparse, walk
 from sampler_lint.syntax.nodes import (
     Call,
     Expr,

@@ -16,11 +16,10 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import inherited, same, unparse
+from sampler_lint.syntax.navigation import inherited, operands, same, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
-    Choice,
     Class,
     Expr,
     If,
@@ -139,13 +138,6 @@ def _asks(call: Call, receiver: Expr) -> list[Call]:
         and node.positional
         and same(node.positional[0], receiver)
     ]
-
-
-def operands(test: Expr) -> list[Expr]:
-    """What must be true for the test to be: the test, or the parts of its ``and``."""
-    if isinstance(test, Choice) and test.kind == "and":
-        return [part for option in test.options for part in operands(option)]
-    return [test]
 
 
 def _point_at(

@@ -1,0 +1,106 @@
+"""Code that steps an optimizer for some loaders only: one function trains, and evaluates."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import is_
+from typing import TypeGuard
+
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, given_by, parameter_of
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.steps import is_step, steps
+from sampler_lint.domain.wrapping import parameter_kept
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope, Stmt
+
+#: How a loader is handed on within a function, also through what wraps it.
+_HERE = LOCAL | Hop.PART | Hop.ELEMENT
+
+
+def is_switched_off(
+    model: Model, scope: Scope, source: Expr, loader: Obj, within: Stmt | None
+) -> bool:
+    """Whether the steps in a part of a scope are not made with the batches of this loader.
+
+    By what every call that hands the loader in says beside it (``run(val, training=False)``), by
+    what the loader itself was made with (``if loader.training: optimizer.step()``), or by what is
+    asked where the loader is chosen (``loader = train if training else val``).
+    """
+    return (
+        _by_calls(model, scope, source, loader, within)
+        or _by_loader(model, scope, loader, within)
+        or _by_choice(model, scope, source, loader, within)
+    )
+
+
+def _by_calls(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stmt | None) -> bool:
+    if not isinstance(scope, Function) or not isinstance(source, Name):
+        return False
+    entries = [
+        call
+        for call in model.flow.callers(scope)
+        if (given := given_by(model.flow, call, source)) is not None
+        and any(map(loader.may_be, model.flow.values(given)))
+    ]
+    return bool(entries) and not any(steps(model, scope, within, set(), e) for e in entries)
+
+
+def _steps_made(model: Model, scope: Scope, within: Stmt | None) -> list[Call]:
+    calls = scope.calls if within is None else scope.calls_in(within)
+    return [call for call in calls if is_step(model, call)]
+
+
+def _by_choice(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stmt | None) -> bool:
+    made = _steps_made(model, scope, within)
+    chosen = {
+        binding.stmt
+        for bound in (scope.bindings.values() if made else ())
+        if len(bound) > 1
+        for binding in bound
+        if binding.stmt is not None
+        and isinstance(binding.value, (Attr, Name))
+        and any(map(loader.may_be, model.flow.values(binding.value)))
+        and depends_on(model.flow, source, partial(is_, binding.value), _HERE) is not None
+    }
+    return bool(chosen) and all(
+        _is_asked_otherwise(model, stmt, call) for stmt in chosen for call in made
+    )
+
+
+def _is_asked_otherwise(model: Model, one: Stmt, other: Call) -> bool:
+    """Whether a parameter that stays what it is decides against one of two places of a function."""
+    asked = [(test.id, answer) for test, answer in tests(model, one) if _is_kept(test)]
+    return any(
+        isinstance(test, Name) and (test.id, not answer) in asked
+        for test, answer in tests(model, other)
+    )
+
+
+def _is_kept(test: Expr) -> TypeGuard[Name]:
+    found = parameter_of(test)
+    return found is not None and len(found[0].bindings[found[1].name]) == 1
+
+
+def _by_loader(model: Model, scope: Scope, loader: Obj, within: Stmt | None) -> bool:
+    made = _steps_made(model, scope, within)
+    return bool(made) and all(_is_asked_of(model, call, loader) for call in made)
+
+
+def _is_asked_of(model: Model, call: Call, loader: Obj) -> bool:
+    """Whether a test on the way to a call asks the loader for what it was made without."""
+    return any(
+        isinstance(test, Attr)
+        and any(map(loader.may_be, model.flow.values(test.value)))
+        and (truths := _truths(model, loader, test.name)) != set()
+        and all(truth is not answer for truth in truths)
+        for test, answer in tests(model, call)
+    )
+
+
+def _truths(model: Model, loader: Obj, name: str) -> set[bool]:
+    """What an attribute of a loader may be, that keeps what its constructor was given."""
+    kept = parameter_kept(model, loader.cls, name) if isinstance(loader.cls, Class) else None
+    given = model.argument(loader, kept.name) if kept is not None else None
+    known = model.flow.constants(given, loader.through) if given is not None else None
+    return {bool(each) for each in known or ()}

@@ -1,0 +1,363 @@
+"""SMP504: evaluation metrics count the samples that a distributed sampler repeats or drops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from sampler_lint.analysis.origins import (
+    HANDED_ON,
+    Hop,
+    Step,
+    onward,
+    origins,
+    scope_of,
+)
+from sampler_lint.analysis.values import ClassRef, Ext, Obj
+from sampler_lint.domain.concepts import EVALUATES, TRAINS
+from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.epochs import (
+    Pass,
+    pass_trains,
+    passes,
+)
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.programs import in_test_function
+from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.taking import as_taken
+from sampler_lint.findings import Grade, Related, Severity
+from sampler_lint.limits import DEEPEST_WRAPPING
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp504_evaluation_padding.alone import alone, ways_with
+from sampler_lint.rules.smp504_evaluation_padding.counting import (
+    CORRECTS,
+    TOGETHER,
+    counts_inline,
+    cuts,
+    evaluates,
+    is_length,
+    is_of_one_turn,
+    keeps_by_key,
+)
+from sampler_lint.rules.smp504_evaluation_padding.cut_off import cut_off, cut_off_in_hooks
+from sampler_lint.rules.smp504_evaluation_padding.padding import padding_sampler
+from sampler_lint.syntax.navigation import nodes_in, statements, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    AugAssign,
+    Bin,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Name,
+    Scope,
+    Unary,
+    last_name,
+)
+
+
+class EvaluationPadding(Rule):
+    """An evaluation counts samples twice that a `DistributedSampler` pads with, or misses some.
+
+    What it does:
+        Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
+        with torch's `DistributedSampler` or one of the repository that repeats samples as that
+        does, and an evaluation function that expects such a loader, where nothing removes the
+        repeated samples, or where what one rank has counted is divided by the size of the whole
+        dataset, or where one rank alone comes to the evaluation. Also one over a loader with
+        `drop_last=True` that goes to the end; there, any pass counts that only uses a model and
+        keeps what it gives.
+        Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
+        an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
+
+    Why is this bad?
+        The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
+        leaves some out with `drop_last=True`. Metrics over all ranks then count these samples
+        twice or not at all, and change with the number of processes.
+
+    Fix safety:
+        No fix is offered: cut the gathered results to `len(dataset)`, count unique sample ids, or
+        evaluate with a sampler that does not pad.
+
+    How it is proved:
+        Invariant `runs`: the fixture checks its count, and stops where two gloo ranks have
+        counted more samples than there are; it finishes where the repeated samples are removed.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: "add extra samples to
+          make it evenly divisible"
+        - https://github.com/mosaicml/composer/pull/2218
+        - met in https://github.com/OpenGVLab/InternImage (classification/main.py)
+    """
+
+    code = "SMP504"
+    name = "evaluation-padding"
+    symptoms = ("metrics change with the number of GPUs",)
+    severity = Severity.WARNING
+    invariant = "runs"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at evaluation passes over known loaders, and at functions made for such loaders."""
+        seen = set()
+        for found in (each for one in passes(model) for each in as_taken(model, one)):
+            sampler = padding_sampler(model, found.loader)
+            if sampler is None or (found.scope, found.stmt) in seen:
+                continue
+            if _asks_for_rest(model, sampler.site):
+                continue  # it is known what is counted twice, and told
+            if in_test_function(found.scope):
+                continue  # it counts to compare with what it expects
+            if pass_trains(model, found) or not ways_with(model, found, sampler):
+                continue
+            whole = _over_whole(model, found, sampler)
+            if whole is not None and not _is_for_one_process(model, found, sampler):
+                seen.add((found.scope, found.stmt))
+                yield _part_of_whole(model, found, sampler, whole)
+                continue
+            lonely = alone(model, found, sampler)
+            if lonely is not None and not _is_for_one_process(model, found, sampler):
+                seen.add((found.scope, found.stmt))
+                yield lonely
+                continue
+            if not evaluates(model, found.scope, found.stmt) and not counts_inline(model, found):
+                continue
+            if (
+                _is_for_one_process(model, found, sampler)
+                or keeps_by_key(model, found)
+                or _is_for_training(model, sampler.site)
+                or (TRAINS.names(found.source) and not EVALUATES.names(found.source))
+            ):
+                continue  # what comes twice is kept once, or comes once, or is no test
+            seen.add((found.scope, found.stmt))
+            why = (Related(model.place_of(sampler), "sampler built here"),)
+            source = unparse(found.source)
+            # What a function of another file wrapped is named where it is iterated.
+            is_here = getattr(found.source, "scope", found.scope) is found.scope
+            place = found.source if is_here else found.iterated
+            told, effect, advice = _SURPLUS[_drops(model, sampler)]
+            yield Suspect(
+                model.module_of(found.scope),
+                place,
+                f"this evaluation over `{source}` {told.format(sampler.name)}",
+                why=why,
+                effect=effect,
+                advice=advice,
+            )
+        yield from cut_off(model)
+        yield from cut_off_in_hooks(model)
+        yield from _gathered(model)
+        for module in model.modules:
+            for function in module.facts.functions:
+                if any(scope is function for scope, _ in seen):
+                    continue
+                test = _expects_sharding(model, function)
+                if test is not None and evaluates(model, function, None) and not _steps(function):
+                    yield Suspect(
+                        module,
+                        test,
+                        f"`{function.name}` counts every sample of a distributed sampler, with "
+                        f"its padding",
+                        effect=_TWICE,
+                        advice=_ADVICE,
+                    )
+
+
+_ADVICE = (
+    "drop the duplicates before computing metrics, or evaluate with a sampler that does not pad"
+)
+
+
+_TWICE = "samples that pad the ranks to equal length are counted twice in the metrics"
+
+
+#: Message, effect and advice, by whether the sampler drops.
+_SURPLUS = {
+    False: (
+        "counts the samples that its `{}` repeats",
+        _TWICE,
+        _ADVICE,
+    ),
+    True: (
+        "misses the samples that its `{}` drops",
+        "with `drop_last=True` the ranks get equally many, and the rest is not in the metrics",
+        "evaluate with a sampler that neither pads nor drops",
+    ),
+    None: (
+        "counts samples twice or misses some: its `{}` pads or drops",
+        "the metrics do not count each sample exactly once",
+        "evaluate with a sampler that neither pads nor drops",
+    ),
+}
+
+
+def _over_whole(model: Model, found: Pass, sampler: Obj) -> Bin | None:
+    """``right / len(loader.dataset)``, where a rank has counted its part and no rank the others'.
+
+    Neither in the evaluation nor where it is called, as far as calls are named.
+    """
+    loop, scope = found.stmt, found.scope
+    if not isinstance(loop, For) or not isinstance(scope, Function):
+        return None
+    if not EVALUATES.says(scope.name):
+        return None
+    near = [scope, *(call.scope for call in model.flow.callers(scope))]
+    if any(TOGETHER.names(call.func) for each in near for call in each.calls):
+        return None
+    summed = {
+        stmt.target.id
+        for stmt in statements([loop])
+        if isinstance(stmt, AugAssign)
+        and isinstance(stmt.target, Name)
+        and not is_of_one_turn(loop, stmt)
+    }
+    return next(
+        (
+            node
+            for stmt in statements(scope.body)
+            if stmt.order > loop.order and not loop.encloses(stmt)
+            for node in nodes_in([stmt])
+            if isinstance(node, Bin)
+            and node.op == "Div"
+            and is_length(node.right)
+            and cuts(node.right)
+            and any(isinstance(part, Name) and part.id in summed for part in walk(node.left))
+        ),
+        None,
+    )
+
+
+def _part_of_whole(model: Model, found: Pass, sampler: Obj, whole: Bin) -> Suspect:
+    return Suspect(
+        model.module_of(found.scope),
+        whole,
+        "this divides what one rank has counted by the size of the whole dataset",
+        why=(Related(model.place_of(sampler), "this sampler gives each rank its part"),),
+        effect="with two processes the metric is half of what it should be",
+        advice="sum up over the ranks first (`dist.all_reduce`), or divide by what was counted",
+    )
+
+
+def _gathered(model: Model) -> Iterator[Suspect]:
+    """Evaluations that gather, of what Accelerate divides, also what makes the ranks even."""
+    for found in passes_over_shared(model):
+        gather = next(
+            (
+                call
+                for call in found.scope.calls_in(found.stmt)
+                if last_name(call.func) == "gather"
+                and any(
+                    isinstance(value, Ext) and value.dotted.startswith("accelerate.")
+                    for value in model.flow.values(call.func)
+                )
+            ),
+            None,
+        )
+        later = (s for s in statements(found.scope.body) if s.order >= found.stmt.order)
+        if (
+            gather is not None
+            and not pass_trains(model, found)
+            and not any(CORRECTS.names(node) or cuts(node) for node in nodes_in(later))
+        ):
+            yield Suspect(
+                model.module_of(found.scope),
+                gather.func,
+                f"`{unparse(gather.func)}` also gathers the samples that make the ranks even",
+                why=(Related(model.place_of(found.loader), "the loader is built here"),),
+                grade=Grade.LIKELY,
+                effect=_TWICE,
+                advice="call `gather_for_metrics`, which leaves them out",
+            )
+
+
+def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
+    """Whether each way to a call lies below a test that asks for training."""
+    if call is None or call.stmt is None or depth > DEEPEST_WRAPPING:
+        return False
+    if any(answer and _asks_for_training(test) for test, answer in tests(model, call)):
+        return True
+    callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    return bool(callers) and all(_is_for_training(model, each, depth + 1) for each in callers)
+
+
+def _asks_for_training(test: Expr) -> bool:
+    if isinstance(test, Unary):
+        return False
+    named = [
+        str(node.value) if isinstance(node, Const) else last_name(node)
+        for node in walk(test)
+        if isinstance(node, (Name, Attr, Const))
+    ]
+    return any(map(TRAINS.says, named)) and not any(map(EVALUATES.says, named))
+
+
+def _is_for_one_process(model: Model, found: Pass, sampler: Obj) -> bool:
+    """Whether the loader of a pass was asked for one process: it then has each sample once."""
+    size = model.flow.argument(sampler, "num_replicas")
+    site = found.loader.site
+    if size is None or site is None or sampler.site is None:
+        return False
+    asked = [
+        step.expr
+        for step in origins(
+            model.flow,
+            found.source,
+            HANDED_ON,
+            more=partial(_arguments_on, {site: sampler.site, sampler.site: size}),
+        )
+        if step.is_end and any(each.expr is size for each in step.way())
+    ]
+    return bool(asked) and all(isinstance(e, Const) and e.value == 1 for e in asked)
+
+
+def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:
+    """From a call to one of its arguments, as the calls that lead to it pass it."""
+    to = onwards.get(step.expr)
+    if to is not None:
+        yield onward(step, Hop.ARGUMENT, to, scope_of(to))
+
+
+def _asks_for_rest(model: Model, site: Call | None) -> bool:
+    """Whether the function that builds a sampler asks if the ranks have equally many samples."""
+    known: dict[Scope, bool] = model.memo.setdefault(_asks_for_rest, {})
+    if site is not None and site.scope not in known:
+        known[site.scope] = any(
+            isinstance(node, Bin) and node.op == "Mod" and is_length(node.left)
+            for stmt in statements(site.scope.body)
+            if isinstance(stmt, If)
+            for node in walk(stmt.test)
+        )
+    return site is not None and known[site.scope]
+
+
+def _drops(model: Model, sampler: Obj) -> bool | None:
+    """Whether the sampler drops samples instead of repeating some; None if either may be."""
+    truths = model.option(sampler, "drop_last", False)
+    return next(iter(truths)) is True if truths is not None and len(truths) == 1 else None
+
+
+def _steps(function: Function) -> bool:
+    return any(map(TRAINS.is_call, function.calls))
+
+
+def _expects_sharding(model: Model, function: Function) -> Call | None:
+    """A test ``isinstance(loader.sampler, DistributedSampler)`` in the function."""
+    for call in function.calls:
+        if last_name(call.func) != "isinstance" or len(call.positional) != 2:
+            continue
+        what, kind = call.positional
+        if not isinstance(what, Attr) or what.name != "sampler":
+            continue
+        for value in model.flow.values(kind):
+            cls: Class | str | None = None
+            if isinstance(value, ClassRef):
+                cls = value.cls
+            elif isinstance(value, Ext):
+                cls = value.dotted
+            if cls is not None and model.flow.is_a(cls, DISTRIBUTED_SAMPLER) is True:
+                return call
+    return None

@@ -1,0 +1,298 @@
+"""What an evaluation counts, and whether it takes out again what comes twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from sampler_lint.analysis.origins import (
+    Step,
+    depends_on,
+)
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import EVALUATES, Concept
+from sampler_lint.domain.epochs import (
+    Pass,
+    pass_evaluates,
+)
+from sampler_lint.domain.model import Model
+from sampler_lint.parameters import Role, role_of
+from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    AugAssign,
+    Call,
+    Comp,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    Index,
+    Map,
+    Name,
+    Other,
+    Scope,
+    Stmt,
+    last_name,
+)
+
+COUNTING = frozenset(
+    {
+        "add_batch", "all_gather", "all_gather_object", "all_reduce", "gather", "reduce", "update",
+        "update_metric", "update_metrics",
+    }
+)  # fmt: skip
+#: Of these, what a meter is told by.
+_UPDATES = frozenset(name for name in COUNTING if name.startswith("update"))
+ADDS = frozenset({"append", "extend", "update"})
+_BY_KEY = frozenset({"items", "keys"})
+#: How a tokenizer, and a convolution, is told to fill up what it gets.
+_OF_TOKENS = "padding"
+CORRECTS = Concept(
+    spelled=re.compile(
+        r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus"
+        # What fills up the tokens of one sample says nothing about how often a sample comes.
+        r"|padd(?:ed|ing)(?!_(?:idx|mask|side|value|token))",
+        re.IGNORECASE,
+    )
+)
+#: What brings together what the ranks have counted.
+TOGETHER = Concept(spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE))
+
+
+def is_length(expr: Expr) -> bool:
+    """Whether it asks how many there are."""
+    return isinstance(expr, Call) and last_name(expr.func) == "len"
+
+
+def evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
+    """Whether code in the scope sums up metrics and takes no sample out again."""
+    return sums_up(model, scope, within) and not _corrects(model, scope)
+
+
+def counts_inline(model: Model, found: Pass) -> bool:
+    """Whether a pass that only uses a model, in code named after more, sums up what that gives.
+
+    As ``main`` does that trains for an epoch and then evaluates, and one function for both.
+    Nothing may take a sample out again below.
+    """
+    loop, scope = found.stmt, found.scope
+    if not isinstance(loop, For) or EVALUATES.says(getattr(scope, "name", None)):
+        return False
+    return (
+        pass_evaluates(model, found)
+        and any(_comes_of_model(model, loop, each) for each in _added(loop))
+        and not any(
+            CORRECTS.names(node) or cuts(node)
+            for node in nodes_in(s for s in statements(scope.body) if s.order >= loop.order)
+        )
+    )
+
+
+def _added(loop: For) -> Iterator[Expr]:
+    """What the turns of a loop add to what is counted."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, AugAssign) and not is_of_one_turn(loop, stmt):
+            yield stmt.value
+    for call in loop.scope.calls_in(loop):
+        if last_name(call.func) in _UPDATES:
+            yield from (arg.value for arg in call.args)
+
+
+def _comes_of_model(model: Model, loop: For, added: Expr) -> bool:
+    """Whether a number is made of the batch: not its size alone, as a progress bar is told."""
+    drawn = names_drawn(loop)
+    return (
+        depends_on(
+            model.flow,
+            added,
+            lambda expr: isinstance(expr, Name) and expr.id in drawn,
+            sanitized=lambda step: _is_size(step.expr),
+        )
+        is not None
+    )
+
+
+def _is_size(expr: Expr) -> bool:
+    name = last_name(expr.func if isinstance(expr, Call) else expr)
+    return isinstance(expr, (Call, Attr)) and name in {"len", "numel", "shape", "size"}
+
+
+def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
+    """Whether code in the scope, or what it hands a batch to, sums up metrics of an evaluation."""
+    if not isinstance(scope, Function) or not EVALUATES.says(scope.name):
+        return False
+    if not COUNTING.isdisjoint(scope.called) or any(map(partial(_joins, model), scope.calls)):
+        return True
+    if any(
+        isinstance(stmt, AugAssign)
+        and (within is None or (within.encloses(stmt) and not is_of_one_turn(within, stmt)))
+        for stmt in statements(scope.body)
+    ):
+        return True
+    return isinstance(within, For) and any(
+        not COUNTING.isdisjoint(callee.called)
+        for call in scope.calls_in(within)
+        if any(isinstance(e, Name) and e.id in names_drawn(within) for e in call.positional)
+        for callee in model.flow.callees(call)
+    )
+
+
+def _joins(model: Model, call: Call) -> bool:
+    """Whether a call that says so brings together, in a function of the tree, what ranks have."""
+    return TOGETHER.names(call.func) and any(
+        not COUNTING.isdisjoint(callee.called) for callee in model.flow.callees(call)
+    )
+
+
+def is_of_one_turn(loop: Stmt, counting: AugAssign) -> bool:
+    """Whether each turn of a loop begins anew with what a statement of it adds to."""
+    root = counting.target
+    while isinstance(root, (Attr, Index)):
+        root = root.value
+    return isinstance(root, Name) and any(
+        isinstance(target, Name) and target.id == root.id
+        for stmt in statements([loop])
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
+    )
+
+
+def names_drawn(loop: For) -> set[str]:
+    """The names that each turn of a loop binds."""
+    return {node.id for node in walk(loop.target) if isinstance(node, Name)}
+
+
+def keeps_by_key(model: Model, found: Pass) -> bool:
+    """Whether the pass keeps what it counts in a dictionary, by what each sample is called."""
+    if not isinstance(found.stmt, For):
+        return False
+    drawn = names_drawn(found.stmt)
+
+    def is_drawn(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id in drawn
+
+    return (
+        any(
+            isinstance(target, Index)
+            and isinstance(target.value, Name)
+            and any(
+                isinstance(made.value, Map)
+                for made in found.scope.bindings.get(target.value.id, ())
+            )
+            and depends_on(model.flow, target.key, is_drawn, sanitized=_is_made_by_key) is not None
+            and not any(same(node, target.value) for node in walk(stmt.value))
+            for stmt in statements([found.stmt])
+            if isinstance(stmt, Assign)
+            for target in stmt.targets
+        )
+        or _puts_into_dict(found)
+        or _is_keyed(model, found.stmt, is_drawn)
+    )
+
+
+def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether a turn puts its results into a dictionary by what each sample is called."""
+    displays = [
+        node.table if isinstance(node, Comp) else node
+        for node in nodes_in(statements(loop.body))
+        if isinstance(node, (Comp, Map))
+    ]
+    return any(
+        key is not None
+        and not isinstance(key, Const)
+        and depends_on(model.flow, key, is_drawn, sanitized=_is_made_by_key) is not None
+        for display in displays
+        if display is not None
+        for key, _ in display.items
+    )
+
+
+def _is_made_by_key(step: Step) -> bool:
+    """Whether it is what a call made by keys of its own: ``criterion(outputs).items()``."""
+    above = step.towards
+    return (
+        isinstance(step.expr, Call)
+        and above is not None
+        and isinstance(above.expr, (Name, Attr))
+        and any(
+            isinstance(each.expr, Call) and last_name(each.expr.func) in _BY_KEY
+            for each in above.way()
+        )
+    )
+
+
+def _puts_into_dict(found: Pass) -> bool:
+    """Whether what the pass counts goes into a dictionary, by ``results.update(…)`` alone."""
+    kept = [
+        call
+        for call in found.scope.calls
+        if last_name(call.func) in ADDS
+        and call.stmt is not None
+        and found.stmt.encloses(call.stmt)
+        and isinstance(call.func, Attr)
+    ]
+    return bool(kept) and all(
+        isinstance(call.func, Attr)
+        and isinstance(call.func.value, Name)
+        and call.func.name == "update"
+        and any(
+            isinstance(made.value, Map) for made in found.scope.bindings.get(call.func.value.id, ())
+        )
+        for call in kept
+    )
+
+
+def _corrects(model: Model, scope: Scope) -> bool:
+    """Whether code in the scope or around it has to do with repeated samples."""
+    while isinstance(scope.outer, Function):
+        scope = scope.outer
+    assert isinstance(scope, Function)
+    for inner in (scope, *scope.module.inside(scope)):
+        # What another loader or sampler is given says nothing about the results.
+        apart = {n for call in inner.calls if _builds(model, call) for n in walk(call)}
+        if any(
+            CORRECTS.says(arg.keyword) and arg.keyword != _OF_TOKENS
+            for call in inner.calls
+            if call not in apart
+            for arg in call.args
+        ):
+            return True
+        nodes = (node for node in nodes_in(statements(inner.body)) if node not in apart)
+        if any(CORRECTS.names(node) or cuts(node) for node in nodes):
+            return True
+    return False
+
+
+def _builds(model: Model, call: Call) -> bool:
+    """Whether a call certainly builds a loader or a sampler."""
+    values = model.flow.values(call)
+    return bool(values) and all(isinstance(v, Obj) and model.role(v) is not None for v in values)
+
+
+def cuts(node: Expr) -> bool:
+    """``out[:total]``, a check of the number counted, and anything about ``len(dataset)``."""
+    if isinstance(node, Compare) and node.ops == ["Eq"]:  # an assertion that nothing comes twice
+        sides = [node.left, *node.rights]
+        return any(role_of(last_name(side) or "") is Role.SIZE for side in sides)
+    if isinstance(node, Index) and isinstance(node.key, Other):
+        parts, start = list(walk(node.key)), (node.key.row, node.key.col)
+        if any(is_length(part) and (part.row, part.col) > start for part in parts):
+            return True  # `out[:len(truths)]`, not `out[len(prompt):]`
+        called = {part.func for part in parts if isinstance(part, Call)}  # the batch's own size()
+        sizes = (last_name(part) for part in parts if part not in called)
+        return any(role_of(size or "") is Role.SIZE for size in sizes)
+    if not isinstance(node, Call) or last_name(node.func) != "len":
+        return False
+    return any(map(_is_dataset, node.positional))
+
+
+def _is_dataset(expr: Expr) -> bool:
+    """Whether a name says so, or what is assigned to it: ``data = loader.dataset``."""
+    named = [expr]
+    if isinstance(expr, Name):
+        named += [b.value for b in expr.scope.bindings.get(expr.id, ()) if b.value is not None]
+    return any((last_name(each) or "").endswith(("dataset", "sampler")) for each in named)

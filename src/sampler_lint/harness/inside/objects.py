@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
+import os
 import re
 import sys
 import weakref
@@ -12,6 +13,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
+
+#: The folder of the recorder's modules, whose frames are not the user's.
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 #: Where what is installed lies.
 _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
@@ -171,6 +175,14 @@ def is_users(path: str) -> bool:
     return not path.startswith("<") and not _LIBRARY.search(path)
 
 
+def caller() -> FrameType | None:
+    """The innermost frame that is not the recorder's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    return frame
+
+
 def self_of(frame: FrameType) -> Any:
     """The first argument of the function at work: of a method, its object."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
@@ -230,10 +242,20 @@ def of_module(cls: type) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in cls.__mro__:
         for function in list(vars(base).values()):
-            code = getattr(function, "__code__", None)
-            if code is not None and is_users(code.co_filename):
-                known = function.__globals__
-                found |= {name: known[name] for name in code.co_names if name in known}
+            found |= of_code(function)
+    return found
+
+
+def of_code(function: Any) -> dict[str, Any]:
+    """What a function of the user's mentions of the names of its module, and of those around it."""
+    code = getattr(function, "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return {}
+    known = function.__globals__
+    found = {name: known[name] for name in code.co_names if name in known}
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        with contextlib.suppress(ValueError):  # empty as yet
+            found[name] = cell.cell_contents
     return found
 
 

@@ -357,6 +357,12 @@ def disjoint(seen: Observation) -> Violation | None:
     return None
 
 
+def read_alike(passes: Sequence[Reading]) -> bool:
+    """Whether several ranks read the same samples in one order."""
+    first, others = passes[0], passes[1:]
+    return bool(others) and all(same_order(first, one) for one in others)
+
+
 def partitions(seen: Observation) -> Violation | None:
     """The ranks share no sample and together read all: :func:`coverage` and :func:`disjoint`."""
     for epoch, passes, found in shares(seen):

@@ -11,7 +11,7 @@ import sys
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 #: The folder of the recorder's modules, whose frames are not the user's.
@@ -252,7 +252,8 @@ def of_code(function: Any) -> dict[str, Any]:
     if code is None or not is_users(code.co_filename):
         return {}
     known = function.__globals__
-    found = {name: known[name] for name in code.co_names if name in known}
+    names = {name for one in _codes(code) for name in one.co_names}
+    found = {name: known[name] for name in names if name in known}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
         with contextlib.suppress(ValueError):  # empty as yet
             found[name] = cell.cell_contents
@@ -268,14 +269,21 @@ def _names_in(cls: type, *, users: bool = False) -> Iterator[set[str]]:
         if base.__module__.startswith("torch.") or base is object:
             continue
         names: set[str] = set()
-        codes = [getattr(function, "__code__", None) for function in vars(base).values()]
-        while codes:
-            code = codes.pop()
-            if code is not None and not (users and not is_users(code.co_filename)):
-                names.update(code.co_names)
-                names.update(one for one in code.co_consts if type(one) is str)
-                codes += [one for one in code.co_consts if type(one) is type(code)]
+        for function in vars(base).values():
+            for code in _codes(getattr(function, "__code__", None)):
+                if not users or is_users(code.co_filename):
+                    names.update(code.co_names)
+                    names.update(one for one in code.co_consts if type(one) is str)
         yield names
+
+
+def _codes(code: CodeType | None) -> Iterator[CodeType]:
+    """The code of a function, and of those within it."""
+    if code is not None:
+        yield code
+        for one in code.co_consts:
+            if type(one) is CodeType:
+                yield from _codes(one)
 
 
 def length_of(ask: Callable[[], int]) -> tuple[int | None, str | None]:

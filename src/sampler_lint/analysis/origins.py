@@ -184,7 +184,7 @@ def _identity(expr: Expr) -> object:
 
 def given_by(flow: Flow, call: Call, name: Expr) -> Expr | None:
     """What a call of a function passes for the parameter that a name of it is, and stays."""
-    param = _kept_parameter(name)
+    param = kept_parameter(name)
     given = passed(*param, flow.as_made(call)) if param is not None else None
     return given if isinstance(given, Expr) else None
 
@@ -194,14 +194,14 @@ def as_passed(flow: Flow, expr: Expr, through: Call | None) -> Expr | None:
 
     Of a parameter what is passed there, or its default; None if it has neither.
     """
-    param = _kept_parameter(expr)
+    param = kept_parameter(expr)
     if param is None or through is None or param[0] not in flow.callees(through):
         return expr
     given = passed(*param, flow.as_made(through))
     return param[1].default if given is MISSING else given or expr
 
 
-def _kept_parameter(name: Expr) -> tuple[Function, Param] | None:
+def kept_parameter(name: Expr) -> tuple[Function, Param] | None:
     """The parameter that a name is wherever its function reads it."""
     found = parameter_of(name)
     return None if found is None or len(found[0].bindings[found[1].name]) != 1 else found

@@ -16,6 +16,8 @@ from sampler_lint.domain.signatures import (
     base_inits,
     constructions,
     factory_calls,
+    is_changed,
+    never_in,
 )
 from sampler_lint.edits.editor import Editor, Fixer, renaming
 from sampler_lint.edits.names import quoted
@@ -26,7 +28,6 @@ from sampler_lint.parameters import FLAGS, MEANINGS, NUMBERS, OBJECTS, role_of
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._tables import is_changed
 from sampler_lint.syntax.nodes import (
     Arg,
     Call,
@@ -274,12 +275,16 @@ def _too_many(module: Module, made: Construction) -> Suspect:
 
 def _missing(made: Construction) -> list[str]:
     """The parameters that must be given and are not."""
-    if any(arg.stars for arg in made.args):
-        return []
     given = {arg.keyword for arg in made.args}
     given.update(made.signature.positional[: len(made.positional)])
     order = [*made.signature.positional, *sorted(made.signature.keywords)]
-    return [name for name in order if name in made.signature.required and name not in given]
+    lacks = [name for name in order if name in made.signature.required and name not in given]
+    unpacked = [arg for arg in made.args if arg.stars]
+    return [
+        name
+        for name in lacks
+        if all(arg.stars == 2 and name in never_in(arg.value) for arg in unpacked)
+    ]
 
 
 def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
@@ -287,8 +292,26 @@ def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
     how = "called" if isinstance(made.signature.owner, Function) else "built"
     message = f"`{made.built}` is {how} without {names}"
     return Suspect(
-        module, made.call, message, effect=_TYPE_ERROR, hides=True, advice=f"pass {names}"
+        module,
+        made.call,
+        message,
+        fix=partial(_pass_own, made, missing),
+        effect=_TYPE_ERROR,
+        hides=True,
+        advice=f"pass {names}",
     )
+
+
+def _pass_own(made: Construction, missing: list[str], editor: Editor) -> Fix | None:
+    """Pass the parameters of these names that the function itself takes."""
+    scope = made.call.scope
+    own = {one.name for one in scope.params} if isinstance(scope, Function) else set()
+    if not own.issuperset(missing):
+        return None
+    for name in missing:
+        editor.add_argument(made.call, name, name)
+    names = " and ".join(f"`{name}`" for name in missing)
+    return editor.fix(f"Pass {names} on", Applicability.SAFE)
 
 
 def _meant(signature: Signature, made: Construction, index: int, value: Expr) -> str | None:

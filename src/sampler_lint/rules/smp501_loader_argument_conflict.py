@@ -13,12 +13,12 @@ from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
 from sampler_lint.domain.ranks import built_classes
+from sampler_lint.domain.signatures import is_changed
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import quoted, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._tables import is_changed
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,

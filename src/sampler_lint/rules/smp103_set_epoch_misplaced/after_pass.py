@@ -8,7 +8,7 @@ from sampler_lint.analysis.origins import given_by
 from sampler_lint.domain.concepts import (
     RANGES,
 )
-from sampler_lint.domain.counters import counted_from_zero
+from sampler_lint.domain.counters import counted_by, counted_from_zero
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers
@@ -34,11 +34,16 @@ from sampler_lint.syntax.nodes import (
 def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     """A call after (or inside) the pass it is for, with the number of that very pass."""
     loop, stmt = found.loop, call.stmt
-    turn = _turn(model, found, call)
-    if stmt is None or turn is None or len(call.args) != 1:
+    if stmt is None or len(call.args) != 1:
         return None
-    anchor, epoch = turn
-    if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop, epoch, stmt):
+    turn = _turn(model, found, call)
+    if turn is not None:
+        anchor, epoch = turn
+        if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop, epoch, stmt):
+            return None
+    elif _counts_own_calls(model, found, call):
+        anchor, epoch = found.inner.stmt, call.args[0].value
+    else:
         return None
     if stmt.order <= anchor.order:
         return None
@@ -62,6 +67,20 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         effect="each epoch uses the previous epoch's order, and the first two share one",
         advice="call it before the loop over the batches",
     )
+
+
+def _counts_own_calls(model: Model, found: EpochLoop, call: Call) -> bool:
+    """Whether the function that makes the pass counts its own calls from 0, after the pass."""
+    function, number = call.scope, call.args[0].value
+    if not isinstance(function, Function) or function is found.loop.scope:
+        return False
+    if function is not found.inner.scope or not isinstance(number, (Name, Attr)):
+        return False
+    begun = counted_by(model, found.loop, function, number)
+    if begun is None or call.stmt is None or len(begun.moved) != 1:
+        return False
+    [moved] = begun.moved
+    return moved.order > max(call.stmt.order, found.inner.stmt.order)
 
 
 def _turn(model: Model, found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:

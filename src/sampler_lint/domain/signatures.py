@@ -19,6 +19,7 @@ from sampler_lint.syntax.nodes import (
     Function,
     Name,
     Param,
+    Store,
     last_name,
     positional,
 )
@@ -242,17 +243,24 @@ def refuser(model: Model, func: Expr, keyword: str) -> str | None:
 
 def is_changed(table: Name) -> bool:
     """Whether something is stored in the dict, called on it, or it is passed on whole."""
+    return stored_in(table) != []
+
+
+def stored_in(table: Name) -> list[Store] | None:
+    """What is stored in the dict; None if it is called on, or passed on whole."""
 
     def is_it(expr: Expr) -> bool:
         return isinstance(expr, Name) and expr.id == table.id
 
     scopes = [scope for scope in table.scope.module.scopes if table.scope in scope.outward()]
-    return any(is_it(store.target.value) for scope in scopes for store in scope.stores) or any(
+    if any(
         (isinstance(call.func, Attr) and is_it(call.func.value))
         or any(not arg.stars and is_it(arg.value) for arg in call.args)
         for scope in scopes
         for call in scope.calls
-    )
+    ):
+        return None
+    return [store for scope in scopes for store in scope.stores if is_it(store.target.value)]
 
 
 def never_in(unpacked: Expr) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import scope_of
@@ -24,7 +24,7 @@ from sampler_lint.edits.names import quoted
 from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
-from sampler_lint.parameters import FLAGS, MEANINGS, NUMBERS, OBJECTS, role_of
+from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, role_of, same_role
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -183,7 +183,7 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
     close = alike or closest(name, free, most=2, at_least=SURE_SLIP)
     if len(close) == 1:
         return close[0], True
-    return _same_role(name, free), False
+    return same_role(name, free), False
 
 
 def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
@@ -335,15 +335,8 @@ def _named(signature: Signature, value: Expr) -> str | None:
     if isinstance(value, Call):
         getter = last_name(value.func) or ""
         got = getter.removeprefix("get_")
-        return _same_role(got, signature.names) if got != getter else None
+        return same_role(got, signature.names) if got != getter else None
     return last_name(value)
-
-
-def _same_role(name: str, names: Iterable[str]) -> str | None:
-    """The only one of the parameters that wants what this name is for, too."""
-    role = role_of(name)
-    found = [other for other in names if role in MEANINGS and role_of(other) is role]
-    return found[0] if len(found) == 1 else None
 
 
 def _kind_clash(place: str, value: Const) -> str | None:
@@ -386,7 +379,7 @@ def _by_keyword(made: Construction, first: int, editor: Editor) -> Fix | None:
         return None
     for offset, value in enumerate(rest):
         own = _named(signature, value)
-        alias = _same_role(own or "", signature.names)
+        alias = same_role(own or "", signature.names)
         said = (own, alias, signature.positional[first + offset])
         names.append(next(name for name in said if name in signature.names))
     taken = [*signature.positional[:first], *(arg.keyword for arg in made.args if arg.keyword)]

@@ -14,6 +14,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.names import means_the_same
+from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top
 from sampler_lint.syntax.navigation import same, unparse, walk
@@ -44,7 +45,7 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     elif _counts_own_calls(model, found, call):
         anchor, epoch = found.inner.stmt, call.args[0].value
     else:
-        return None
+        return _in_later_hook(model, found, call)
     if stmt.order <= anchor.order:
         return None
     if any(isinstance(s, (For, While)) and s is not loop for s in anchor.ancestors()):
@@ -64,6 +65,33 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         call,
         f"`{unparse(call.func)}({counter})` is called {when}",
         fix=functools.partial(move_to_top, found, call, epoch),
+        effect="each epoch uses the previous epoch's order, and the first two share one",
+        advice="call it before the loop over the batches",
+    )
+
+
+def _in_later_hook(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call in a function that the loop hands the epoch's number to after the pass."""
+    function, argument, epoch = call.scope, call.args[0].value, epoch_expression(found.loop)
+    if not isinstance(function, Function) or not isinstance(argument, Name) or epoch is None:
+        return None
+    callers = model.flow.callers(function)
+    anchor = found.calls[0].stmt if found.calls else found.inner.stmt
+    if len(callers) != 1 or callers[0].scope is not found.loop.scope or anchor is None:
+        return None
+    stmt, given = callers[0].stmt, given_by(model.flow, callers[0], argument)
+    if stmt is None or given is None or not same(given, epoch):
+        return None
+    if stmt.block is not found.loop.body or anchor.block is not found.loop.body:
+        return None
+    if stmt.order <= anchor.order or not _starts_at_zero(model, found.loop, epoch, stmt):
+        return None
+    module = model.module_of(call.scope)
+    return Suspect(
+        module,
+        call,
+        f"`{unparse(call.func)}({unparse(argument)})` is called after the loop over the batches",
+        why=(Related(model.place(callers[0].scope, callers[0]), "called here, after the pass"),),
         effect="each epoch uses the previous epoch's order, and the first two share one",
         advice="call it before the loop over the batches",
     )

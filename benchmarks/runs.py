@@ -35,6 +35,7 @@ PLAIN = (
     "ninth.txt",
     "tenth.txt",
     "eleventh.txt",
+    "twelfth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

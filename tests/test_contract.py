@@ -271,6 +271,37 @@ def test_drawing_with_replacement_is_no_loss() -> None:
     assert report.judgements["disjoint"].verdict == "n/a"
 
 
+def test_drawing_alike_on_all_ranks_reads_the_same() -> None:
+    class Drawn(Sampler):
+        def __init__(self, weights: Any, num_replicas: int, rank: int, seed: int) -> None:
+            self.weights, self.seed, self.epoch = weights, seed, 0
+            self.rank, self.num_replicas = rank, num_replicas
+
+        def set_epoch(self, epoch: int) -> None:
+            self.epoch = epoch
+
+        def place(self) -> int:
+            return 0
+
+        def __iter__(self) -> Any:
+            generator = torch.Generator().manual_seed(1000 * self.seed + self.epoch)
+            total, weights = len(self.weights), torch.as_tensor(self.weights, dtype=torch.double)
+            drawn = torch.multinomial(weights, total, replacement=True, generator=generator)
+            mine = drawn[self.place() :: self.num_replicas].tolist()
+            return iter(mine[: total // self.num_replicas])
+
+    class Divided(Drawn):
+        def place(self) -> int:
+            return self.rank
+
+    sizes = {"sizes": (40,), "world_sizes": (1, 2)}
+    alike = examine(Drawn, promises=["disjoint"], **sizes).judgements["disjoint"]
+    assert alike.verdict == "broken"
+    assert alike.reason == "n=40, world size 2: all ranks read the same samples in one order"
+    divided = examine(Divided, promises=["disjoint"], **sizes).judgements["disjoint"]
+    assert divided.verdict == "n/a"
+
+
 def test_refusing_everywhere_alike_is_an_answer() -> None:
     report = examine(RandomSampler, **QUICK)
     assert any("n=0" in text and "num_samples" in text for text in report.refusals)
@@ -823,7 +854,7 @@ def test_inputs_for_which_time_was_short_are_counted(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(contract_module, "LARGE_WORLD", 2)
     monkeypatch.setattr(contract_module, "TIME_LIMIT", 1e9)
     report = examine(Sharded, sizes=(7,), world_sizes=(1, 10**6), time_limit=30)
-    assert report.notes[-1] == "time was up: 1 inputs were not tried (world sizes 1000000)"
+    assert report.notes[-1] == "there was no time for 1 input (world size 1000000)"
     with pytest.raises(CannotBuildError, match="there was no time"):
         examine(Sharded, time_limit=0, **QUICK)
 
@@ -837,7 +868,7 @@ def test_a_large_world_is_left_in_the_midst_when_time_is_up() -> None:
 
     report = examine(Slow, sizes=(7,), world_sizes=(1, 2, 4096), time_limit=1)
     assert broken(report) == set()
-    assert report.notes[-1] == "time was up: 1 inputs were not tried (world sizes 4096)"
+    assert report.notes[-1] == "there was no time for 1 input (world size 4096)"
     assert report.seconds < 20  # a pass on each rank would take minutes
 
 

@@ -74,6 +74,13 @@ sched9/right_warm_restarts_of_the_loader files9/right_made_up_samples_without_a_
 local10/right_averages_before_a_batch
 files9/right_file_of_the_rank files9/right_dataset_that_knows_its_rank
 early8/one_rank_stops_at_its_patience
+mixture12/right_weighted_mixture_of_datasets clip12/gathered_features_of_one_batch
+clip12/right_drop_last_that_divides tasks12/task_chosen_by_each_rank
+prefetch12/right_a_look_on_rank_zero dedup12/padded_counts_by_gather_object
+gather12/right_sizes_gathered_then_predictions gather12/counts_gathered_to_rank_zero
+midway12/fast_forward_by_global_samples midway12/rest_begins_too_early
+midway12/right_rest_with_a_step_of_two_batches collate12/masks_of_a_seeded_generator
+collate12/generator_of_the_module collate12/right_mask_generator_of_the_worker
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}

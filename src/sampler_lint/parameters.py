@@ -7,6 +7,7 @@ arguments that anyone would who tries a class by hand.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -164,3 +165,10 @@ def role_of(name: str, annotation: str = "") -> Role | None:
 def several(annotation: str) -> bool:
     """Whether an annotation wants a list of what the name says."""
     return _SEVERAL.match(annotation) is not None
+
+
+def same_role(name: str, names: Iterable[str]) -> str | None:
+    """The only one of the names that wants what this one is for, too."""
+    role = role_of(name)
+    found = [other for other in names if role in MEANINGS and role_of(other) is role]
+    return found[0] if len(found) == 1 else None

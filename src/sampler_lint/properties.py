@@ -285,15 +285,14 @@ def share(seen: Observation, passes: Sequence[Reading]) -> Share | None:
         one for one in distinct - expected if not (isinstance(one, int) and -size <= one < 0)
     ]
     around = one_round(passes, seen.batch)
+    lost = len(passes) - 1 if seen.drop_last else 0
     most = max(around, seen.fill * len(passes)) * (seen.groups or 1)
     if seen.total is not None:
         most = max(most, seen.total - size)
     if seen.groups is None and expected <= distinct:
-        most = max(most, size - 1)
+        most = max(most, size - 1 - lost)
     dropped = len(seen.ranks) - 1 if seen.drop_last is None else 0
-    lost = 0
     if seen.drop_last:
-        lost = len(passes) - 1
         dropped = (around - 1) * (seen.groups or 1) + lost
     return Share(
         size,
@@ -356,6 +355,12 @@ def disjoint(seen: Observation) -> Violation | None:
                 epoch,
             )
     return None
+
+
+def read_alike(passes: Sequence[Reading]) -> bool:
+    """Whether several ranks read the same samples in one order."""
+    first, others = passes[0], passes[1:]
+    return bool(others) and all(same_order(first, one) for one in others)
 
 
 def partitions(seen: Observation) -> Violation | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 
 from sampler_lint import catalog
@@ -74,6 +75,7 @@ class Attributes(Containers):
     def _attribute(self, value: Value, name: str, var: Var) -> None:
         if isinstance(value, ModRef):
             self._member(value.path, name, var)
+            self._flow(self._set_in_module(value, name), var)
         elif isinstance(value, AnyModule):
             self._member_of_any(value, name, var)
         elif isinstance(value, Ext):
@@ -97,6 +99,16 @@ class Attributes(Containers):
             self._add(var, value)
         elif not isinstance(value, Lit):
             self._add(var, Unknown(f"`.{name}` of something that is not followed"))
+
+    def _set_in_module(self, module: ModRef, name: str) -> Var:
+        """What others keep under a name of a module: ``state.loader = …``."""
+
+        def start(var: Var) -> None:
+            found = self.project.module_telling(module.path)
+            if found is not None:
+                self._stored_from_outside(name, found.facts, module.__eq__, var)
+
+        return self._get(("set-in-module", module, name), start)
 
     def _attribute_of_made(self, made: ExtObj, name: str, var: Var) -> None:
         """An attribute of what an outside call made: an object that the tree keeps there.
@@ -214,9 +226,11 @@ class Attributes(Containers):
                 overridden |= name in base.bindings
                 found |= self._set_by_name(base, name, var, found=found)
         relatives = {base for base in hierarchy if isinstance(base, Class)}
-        for store in self.project.outer_stores_near(name, cls):
-            if store.value is not None and store.how == "assign":
-                self._store_from_outside(store, store.value, relatives, var)
+
+        def is_relative(owner: Value) -> bool:
+            return isinstance(owner, Obj) and owner.cls in relatives
+
+        self._stored_from_outside(name, cls, is_relative, var)
         if not found:
             for base in hierarchy:
                 if isinstance(base, str) and catalog.known(base) is not None:
@@ -250,16 +264,19 @@ class Attributes(Containers):
             self._add(var, Unknown(f"`.{name}` may be set by name in {cls.name}"))
         return is_filled or bool(fitting)
 
-    def _store_from_outside(self, store: Store, value: Expr, classes: set[Class], var: Var) -> None:
-        """``obj.name = value`` outside a method: for objects of the given classes."""
-        assert isinstance(store.target, Attr)
-        source = self._part(self._expr(value), store.path)
-        self._on(
-            self._expr(store.target.value),
-            lambda owner: (
-                self._flow(source, var) if isinstance(owner, Obj) and owner.cls in classes else None
-            ),
-        )
+    def _stored_from_outside(
+        self, name: str, scope: Scope, is_owner: Callable[[Value], bool], var: Var
+    ) -> None:
+        """``owner.name = value`` outside a method: for the owners that are asked for."""
+        for store in self.project.outer_stores_near(name, scope):
+            if store.value is not None and store.how == "assign":
+                assert isinstance(store.target, Attr)
+                source = self._part(self._expr(store.value), store.path)
+                self._on(self._expr(store.target.value), partial(self._kept, is_owner, source, var))
+
+    def _kept(self, is_owner: Callable[[Value], bool], source: Var, var: Var, owner: Value) -> None:
+        if is_owner(owner):
+            self._flow(source, var)
 
     def _inherited_known(self, cls: Class, base: str, obj: Obj, name: str, var: Var) -> None:
         """An attribute that a torch base sets: what the subclass passed to ``super().__init__``."""

@@ -184,7 +184,7 @@ def _identity(expr: Expr) -> object:
 
 def given_by(flow: Flow, call: Call, name: Expr) -> Expr | None:
     """What a call of a function passes for the parameter that a name of it is where it stands."""
-    param = _read_parameter(name)
+    param = read_parameter(name)
     given = passed(*param, flow.as_made(call)) if param is not None else None
     return given if isinstance(given, Expr) else None
 
@@ -194,14 +194,14 @@ def as_passed(flow: Flow, expr: Expr, through: Call | None) -> Expr | None:
 
     Of a parameter what is passed there, or its default; None if it has neither.
     """
-    param = _read_parameter(expr)
+    param = read_parameter(expr)
     if param is None or through is None or param[0] not in flow.callees(through):
         return expr
     given = passed(*param, flow.as_made(through))
     return param[1].default if given is MISSING else given or expr
 
 
-def _read_parameter(name: Expr) -> tuple[Function, Param] | None:
+def read_parameter(name: Expr) -> tuple[Function, Param] | None:
     """The parameter that a name certainly is where it stands.
 
     ``batches = iter(batches)`` reads it, whatever is read below.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sampler_lint.domain.epoch_calls import builds
+from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.navigation import self_class
 from sampler_lint.syntax.nodes import (
@@ -49,6 +50,13 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
         begun = [scope for scope, how, _, _ in set_by if how == "assign"]
         if not all(builds(model, scope, {*family}) for scope in begun):
             return None
+    return _begun(loop, set_by)
+
+
+def _begun(
+    loop: Loop, set_by: Sequence[tuple[Scope, str, Expr | None, Stmt | None]]
+) -> Beginning | None:
+    """Where it begins, if it is set to 0 once, outside the loop, and else only added to."""
     zeros = [
         (scope, stmt) for scope, how, value, stmt in set_by if how == "assign" and _is_zero(value)
     ]
@@ -57,6 +65,27 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
         return None
     [(scope, stmt)] = zeros
     return None if stmt is None or loop.encloses(stmt) else Beginning(scope, stmt, tuple(added))
+
+
+def counted_by(
+    model: Model, loop: Loop, function: Function, number: Name | Attr
+) -> Beginning | None:
+    """A variable that outlives a function: 0 at first, and only its calls in a loop add to it."""
+    if isinstance(number, Attr):
+        begun = counted_from_zero(model, loop, number)
+    else:
+        begun = _shared_from_zero(model, loop, number)
+    by_it = begun is not None and all(moved.block is function.body for moved in begun.moved)
+    return begun if by_it else None
+
+
+def _shared_from_zero(model: Model, loop: Loop, number: Name) -> Beginning | None:
+    """A name that functions declare ``nonlocal`` or ``global``, and which is 0 at first."""
+    owner = number.scope.declared.get(number.id) if isinstance(number.scope, Function) else None
+    if owner is None or (isinstance(owner, Function) and runs_in(model, loop, owner) is not False):
+        return None
+    bindings = owner.bindings.get(number.id, ())
+    return _begun(loop, [(owner, each.how, each.value, each.stmt) for each in bindings])
 
 
 def is_kept_as_zero(model: Model, number: Attr) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -274,7 +274,7 @@ def _calls_for(
     for _, call, receiver in epoch_calls(model).concerning(built, near):
         assert isinstance(call, Call)
         values = model.flow.values(receiver)
-        if any(obj.may_be(value) for obj in objects for value in values):
+        if any(obj.may_be(value) for obj in objects for value in as_made(model, receiver, values)):
             hits.append(call)
         elif (
             call.scope.module in near
@@ -290,6 +290,27 @@ def _calls_for(
         ):
             doubtful.append(call)
     return hits, doubtful
+
+
+def as_made(model: Model, receiver: Expr, values: frozenset[Value]) -> Iterable[Value]:
+    """The samplers of loaders that calls of a factory return: each is of the same call."""
+    owners = model.flow.values(receiver.value) if isinstance(receiver, Attr) else frozenset()
+    for owner in owners:
+        if not (isinstance(owner, Obj) and owner.through is not None and owner.site is not None):
+            return values
+    factories = {
+        owner.site.scope: owner for owner in owners if isinstance(owner, Obj) and owner.site
+    }
+    if not owners or len(factories) < len(owners):
+        return values  # calls of one factory, in turn
+    return [_through(value, factories) for value in values]
+
+
+def _through(value: Value, factories: Mapping[Scope, Obj]) -> Value:
+    if not isinstance(value, Obj) or value.site is None or value.through is not None:
+        return value
+    owner = factories.get(value.site.scope)
+    return value if owner is None else replace(value, through=owner.through)
 
 
 def is_nothing(values: frozenset[Value]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import read_parameter
 from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj, Pack, Value
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.model import Model
@@ -16,7 +17,9 @@ from sampler_lint.syntax.nodes import (
     Class,
     Expr,
     Function,
+    Name,
     Param,
+    Store,
     last_name,
     positional,
 )
@@ -236,3 +239,36 @@ def refuser(model: Model, func: Expr, keyword: str) -> str | None:
             continue
         return known.name if isinstance(known, Class) else str(known).rpartition(".")[2]
     return None
+
+
+def is_changed(table: Name) -> bool:
+    """Whether something is stored in the dict, called on it, or it is passed on whole."""
+    return stored_in(table) != []
+
+
+def stored_in(table: Name) -> list[Store] | None:
+    """What is stored in the dict; None if it is called on, or passed on whole."""
+
+    def is_it(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id == table.id
+
+    scopes = [scope for scope in table.scope.module.scopes if table.scope in scope.outward()]
+    if any(
+        (isinstance(call.func, Attr) and is_it(call.func.value))
+        or any(not arg.stars and is_it(arg.value) for arg in call.args)
+        for scope in scopes
+        for call in scope.calls
+    ):
+        return None
+    return [store for scope in scopes for store in scope.stores if is_it(store.target.value)]
+
+
+def never_in(unpacked: Expr) -> frozenset[str]:
+    """What the ``**kwargs`` of a function never hold: the other parameters, which take that."""
+    if not isinstance(unpacked, Name):
+        return frozenset()
+    function, param = read_parameter(unpacked) or (None, None)
+    if function is None or param is None or param.kind != "kwarg" or is_changed(unpacked):
+        return frozenset()
+    named = (one for one in function.params if not one.is_star)
+    return frozenset(one.name for one in named if one.kind != "positional_only")

@@ -21,14 +21,11 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
-    Comp,
     Expr,
-    For,
     Function,
     Index,
     Name,
     Param,
-    Yield,
     last_name,
 )
 
@@ -126,15 +123,10 @@ def iterated_attributes(model: Model, found: Reach) -> set[str]:
 
 def iterated(function: Function) -> Iterator[Expr]:
     """What the code of a function goes over."""
+    yield from (source for source, _ in function.iterated)
     for stmt in statements(function.body):
-        if isinstance(stmt, For):
-            yield stmt.iter
         for node in nodes_in([stmt]):
             if function.name == "__getitem__" and isinstance(node, Index):
-                yield node.value
-            elif isinstance(node, Comp):
-                yield from node.iters
-            elif isinstance(node, Yield) and node.delegates and node.value is not None:
                 yield node.value
             elif isinstance(node, Call) and ITERATES.is_call(node):
                 yield from (arg.value for arg in node.args if not arg.keyword and arg.stars < 2)

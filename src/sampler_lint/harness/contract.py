@@ -443,15 +443,16 @@ class _Examination:
         judgements = {}
         for promise in self._promises:
             seen, reason = self._seen.get(promise.name), self._not_applicable(promise)
-            if reason is not None:
+            alike = self._alike() if reason is not None and promise.name == "disjoint" else None
+            if reason is not None and alike is None:
                 judgements[promise.name] = Judgement(promise.name, "n/a", reason)
-            elif seen is None and promise.of_order and not self._reads_enough():
+            elif (seen := alike or seen) is None and promise.of_order and not self._reads_enough():
                 reason = f"no dataset of {ENOUGH} samples or more was read"
                 judgements[promise.name] = Judgement(promise.name, "unknown", reason)
             elif seen is None:
                 judgements[promise.name] = Judgement(promise.name, "kept")
             else:
-                setting, violation = self._shrunk(promise, *seen)
+                setting, violation = alike or self._shrunk(promise, *seen)
                 epochs = violation.epoch + 1
                 where = f", epoch {violation.epoch}" if violation.epoch else ""
                 judgements[promise.name] = Judgement(
@@ -578,6 +579,22 @@ class _Examination:
         if name == "resumes" and not any(one.resumed or one.resume_error for one in self._kept):
             return "has no state_dict()"
         return None
+
+    def _alike(self) -> _Seen | None:
+        """The first world whose ranks read the same in one order, if those of all do.
+
+        So do they where samples are drawn for each rank, and the rank has no say.
+        """
+        worlds = [
+            (one.setting, passes)
+            for one in self._kept
+            if self._sharded and len(one.ranks) > 1
+            for _, passes in one.epochs()
+            if passes[0].count >= ENOUGH
+        ]
+        if not worlds or not all(properties.read_alike(passes) for _, passes in worlds):
+            return None
+        return worlds[0][0], Violation("all ranks read the same samples in one order")
 
     def _traces(self) -> list[RankTrace]:
         return [rank for one in self._kept for rank in one.ranks if not rank.refusal]
@@ -717,9 +734,10 @@ class _Examination:
             )
         if self._left_out:
             worlds = sorted({one.world_size for one in self._left_out})
+            count = len(self._left_out)
             notes.append(
-                f"time was up: {len(self._left_out)} inputs were not tried "
-                f"(world sizes {', '.join(map(str, worlds))})"
+                f"there was no time for {count} input{'s' * (count > 1)} "
+                f"(world size{'s' * (len(worlds) > 1)} {', '.join(map(str, worlds))})"
             )
         return notes
 

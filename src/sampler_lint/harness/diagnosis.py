@@ -228,6 +228,7 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             f"them out"
         )
         yield Diagnosis("SMP502", text, path, line, tuple(places(run, job)))
+        return
     if known and (overlap := _overlapping_parts(loaders)):
         yield Diagnosis(
             "SMP202", overlap, *spot(loaders[0], job[0].passes), tuple(places(run, job))
@@ -239,19 +240,20 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         return  # in smaller groups of ranks, some may share a shard on purpose
     if hold_the_same(job) is False:
         return  # what a rank calls sample 7 is another one's sample 57
+    epochs = seen.epochs()
+    if _sharding(loaders):
+        each = len(seen.expected) // size
+        epochs = [(number, _first_shares(readings, each)) for number, readings in epochs]
+    if any(_draws_twice(seen, readings) for _, readings in epochs):
+        return
     every = side_by_side(job)
-    for place, (number, readings) in enumerate(seen.epochs()):
+    for place, (number, readings) in enumerate(epochs):
         if not _of_one_epoch(run, [[epochs[0][1], epochs[place][1]] for epochs in every]):
             return  # a rank has left one early, and is ahead of the others
         if min(one.count for one in readings) < ENOUGH:
             continue
         if len({one.stride for one in readings}) > 1:
             return
-        if _sharding(loaders):
-            readings = _first_shares(readings, len(seen.expected) // size)
-        padded = sum(one.count for one in readings) > len(seen.expected)
-        if any(_repeats(one, one_round(readings), padded) for one in readings):
-            return  # it draws with replacement
         violation = _unshared(loaders, readings, share(seen, readings), who)
         if violation and (learns(run) or _sharded(loaders)):
             code, text = violation
@@ -331,11 +333,18 @@ def _first_shares(readings: list[Reading], each: int) -> list[Reading]:
     return cut
 
 
-def _repeats(one: Reading, around: int, padded: bool) -> bool:
+def _draws_twice(seen: Observation, readings: Sequence[Reading]) -> bool:
+    """Whether the sampler draws with replacement: a rank repeats samples of its own."""
+    padded = sum(one.count for one in readings) > len(seen.expected or ())
+    return any(_repeats(one, padded) for one in readings)
+
+
+def _repeats(one: Reading, padded: bool) -> bool:
     """Whether a rank repeats more than padding does, which needs more samples than there are, or
     stands at the end."""
-    known = one.indices if padded else one.indices[: -around or None]
-    return len(known) - len(set(known)) > (one_round([one]) if padded else 0)
+    last = one_round([one])
+    known = one.indices if padded else one.indices[: -last or None]
+    return len(known) - len(set(known)) > (last if padded else 0)
 
 
 def _share_out(loaders: Sequence[Loader]) -> bool:
@@ -368,7 +377,7 @@ def _unshared(
     if few and found is None:
         return None  # as many as padding may repeat
     if found is not None and few and most * 10 <= fewest:
-        return _unread(loaders, found)
+        return _unread(loaders, found, who)
     shared = f"ranks {who[one]} and {who[other]} share {percent(most, fewest)} of the indices"
     replicas = _shared_among(loaders[0])
     if not _sharded(loaders):
@@ -392,9 +401,7 @@ def _unshared(
             f"each rank its own"
         )
     if replicas is not None and replicas != size:
-        return "SMP502", (
-            f"{shared}: the sampler shards over {replicas}, but there are {size} ranks"
-        )
+        return "SMP502", (f"{shared}: {_other_size(replicas, who)}")
     if most == fewest and all(a == b for a, b in zip(reads[one], reads[other], strict=False)):
         return "SMP502", (
             f"{shared}, in one order: the sampler does not take the rank into account"
@@ -405,7 +412,7 @@ def _unshared(
     )
 
 
-def _unread(loaders: Sequence[Loader], found: Share) -> tuple[str, str] | None:
+def _unread(loaders: Sequence[Loader], found: Share, who: Sequence[int]) -> tuple[str, str] | None:
     """The ranks share nothing, and yet leave samples out.
 
     That may be meant: limits, sub-epochs, shares cut to one length. Not when two share out, and
@@ -413,13 +420,21 @@ def _unread(loaders: Sequence[Loader], found: Share) -> tuple[str, str] | None:
     """
     size = len(loaders)
     told = f"{percent(len(found.missing), found.expected)} of the samples are read by no rank"
+    if max(who) >= size:  # there are others, which train another model, or another part of it
+        told += f" of {listed(who)}, which average their gradients"
     sharding = _sharding(loaders)
     if len(sharding) > 1 and found.total <= found.expected / size + found.round:
         return "SMP502", f"{told}: {' and '.join(sharding)} both share them out; keep one"
     replicas = _shared_among(loaders[0])
     if replicas is not None and replicas != size:
-        return "SMP502", (f"{told}: the sampler shards over {replicas}, but there are {size} ranks")
+        return "SMP502", f"{told}: {_other_size(replicas, who)}"
     return None
+
+
+def _other_size(replicas: int, who: Sequence[int]) -> str:
+    size = len(who)
+    those = "there" if max(who) < size else "those"
+    return f"the sampler shards over {replicas}, but {those} are {size} ranks"
 
 
 def _sharding(loaders: Sequence[Loader]) -> list[str]:

@@ -159,11 +159,20 @@ def _learning(stream: Stream) -> list[Pass]:
 
 
 def side_by_side(job: Sequence[Stream]) -> list[list[tuple[int, Pass]]]:
-    """The epochs of each rank, without those that another left early."""
+    """The epochs of each rank, without those that another left early.
+
+    A pass that was left after its first batch may have been a look at it, which a rank alone can
+    take; it counts where all ranks have begun as many.
+    """
     every = []
-    for stream in job:
-        at = {one.number: place for place, one in enumerate(_learning(stream))}
-        every.append({at[one.number]: (number, one) for number, one in epochs_of(stream)})
+    begun = [[one for one in stream.passes if one.drawn] for stream in job]
+    even = len({*map(len, begun)}) == 1
+    for stream, passes in zip(job, begun, strict=True):
+        counted = passes if even else _learning(stream)
+        at = {one.number: place for place, one in enumerate(counted)}
+        every.append(
+            {at[one.number]: (number, one) for number, one in epochs_of(stream) if one.number in at}
+        )
     common = set.intersection(*map(set, every)) if every else set()
     return [[epochs[place] for place in sorted(common)] for epochs in every]
 

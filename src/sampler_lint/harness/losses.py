@@ -132,15 +132,27 @@ def miscounted(run: Run) -> Iterator[Diagnosis]:
 
 
 def _counted(job: Sequence[Stream]) -> tuple[str, int] | None:
-    """Where the ranks add up how many samples they have read, each all of its own."""
+    """Where the ranks add up how many samples they have read, each all of its own.
+
+    Or gather it, to add it up, unless they gather more than a few numbers each, too: what each
+    sample gave, of which padding can still be left out.
+    """
     for passes in zip(*(stream.passes for stream in job), strict=False):
         sums = [
-            {(path, line) for path, line, values in one.reduced if one.count in values}
+            {
+                (path, line)
+                for path, line, values in (*one.reduced, *_few(one.gathered))
+                if one.count in values
+            }
             for one in passes
         ]
         if together := set.intersection(*sums):
             return min(together)
     return None
+
+
+def _few(gathered: list[tuple[str, int, list[float]]]) -> list[tuple[str, int, list[float]]]:
+    return gathered if all(values for _, _, values in gathered) else []
 
 
 def overlapping(run: Run, jobs: Sequence[Sequence[Stream]]) -> Iterator[Diagnosis]:

@@ -494,6 +494,8 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         each = -(-done // max(steps, 1))
         values = values_told(log, (left, after))
         told = _fetched_ahead(left, after, done, values)
+        if values[0] == values[1]:
+            told = told or _wrong_rest(left, after, done, each)
         if not stream.loader.loaded:
             told = told or _misplaced(left, after, done, each, values)
         if told:
@@ -504,6 +506,40 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
                 (*places(run, job), *_calls(run, log)),
             )
             return
+
+
+def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:
+    """Where the rest of an epoch should begin, of which ``done`` batches were read, and where a
+    pass that reads a rest begins.
+
+    ``each`` step takes so many: those since the last one may be read again.
+    """
+    length, sizes = (
+        left.length or 0,
+        {len(batch) for one in (left, after) for batch in one.batches[:1]},
+    )
+    whole = left.complete and after.complete and left.stride == 1 and len(sizes) == 1
+    if not whole or not 1 <= done < length or left.yielded > done + 1 or not after.exhausted:
+        return None
+    read = [index for batch in left.batches[:done] for index in batch]
+    again = len(set(read) & set(after.indices))
+    unread = length - done - after.drawn
+    place = f"after {done} of {length} batches of an epoch"
+    if left.begins == after.begins or len(set(read)) < len(read):
+        return None
+    if not again and unread > 0:
+        return (
+            f"{place}, but the first pass after it was loaded is the last {after.drawn} of them: "
+            f"{unread} are read by no pass"
+        )
+    first = read.index(after.indices[0]) if after.indices[0] in read else len(read)
+    rest = read[first:] == after.indices[: len(read) - first]
+    if first < len(read) - each * max(sizes) and rest:
+        return (
+            f"{place}, but the first pass after it was loaded begins at sample {first} of "
+            f"{len(read)} that were read: the others are learned from again"
+        )
+    return None
 
 
 def values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:

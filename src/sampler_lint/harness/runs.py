@@ -75,6 +75,8 @@ class Pass:
     reduced: list[tuple[str, int, list[float]]] = field(default_factory=list)
     """Where the program added up numbers over the ranks after it, before it learned again, and
     what this rank put in."""
+    gathered: list[tuple[str, int, list[float]]] = field(default_factory=list)
+    """The same where it gathered them; no numbers if there were more than a few."""
     batches: list[list[Index]] = field(default_factory=list)
     """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
@@ -480,7 +482,9 @@ def read_log(path: str) -> Log:
         elif kind == "dropped":
             passes[event["number"]].dropped = event["backwards"], event["steps"]
         elif kind == "reduced" and event["number"] in passes:
-            passes[event["number"]].reduced.append((event["path"], event["line"], event["values"]))
+            one = passes[event["number"]]
+            metrics = one.gathered if event["gathered"] else one.reduced
+            metrics.append((event["path"], event["line"], event["values"]))
         elif kind == "join":
             log.joins = True
         elif kind == "exit":

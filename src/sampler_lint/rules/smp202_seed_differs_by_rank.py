@@ -453,11 +453,21 @@ def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> 
         seeding.call,
         message,
         why=why,
-        fix=_fix_draws(model, draws),
+        fix=_fix_draws(model, draws, otherwise=_rest(seeding)),
         effect=_OTHER_ORDERS,
         advice="use the same seed on all ranks until the data is built, or pass a separate "
         "generator",
     )
+
+
+def _rest(seeding: RankSeeding) -> str | None:
+    """The number that the seed of each rank adds its rank to."""
+    whole, term = seeding.term.whole, seeding.term.term
+    if isinstance(whole, Bin) and whole.op == "Add" and term in {whole.left, whole.right}:
+        rest = _other(whole, term)
+        is_plain = isinstance(rest, Const) and type(rest.value) is int
+        return unparse(rest) if is_plain else None
+    return None
 
 
 def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
@@ -478,7 +488,7 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         draw.call,
         message,
         why=why,
-        fix=_fix_draws(model, [draw]),
+        fix=_fix_draws(model, [draw], otherwise=_rest(seeding)),
         effect=splits if draw.shared_by is None else _OTHER_ORDERS,
         advice="use a generator with the same seed on all ranks",
     )

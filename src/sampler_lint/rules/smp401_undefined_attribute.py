@@ -25,6 +25,7 @@ from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.parameters import same_role
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -206,6 +207,9 @@ class UndefinedAttribute(Rule):
         elif not near and (unread := left_over(model, cls, read.name)) is not None:
             meant = f"{owner}.{unread}"
             near = [unread]
+        elif not near and (alike := same_role(read.name, sorted(defined))) is not None:
+            meant = f"{owner}.{alike}"
+            near = [alike]
         elif not near and read.stmt is not None and only_tells(read.stmt):
             fix = functools.partial(drop_telling, read.stmt)
         if meant is not None:

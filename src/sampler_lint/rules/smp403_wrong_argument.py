@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import scope_of
@@ -16,17 +16,18 @@ from sampler_lint.domain.signatures import (
     base_inits,
     constructions,
     factory_calls,
+    is_changed,
+    never_in,
 )
 from sampler_lint.edits.editor import Editor, Fixer, renaming
 from sampler_lint.edits.names import quoted
 from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
-from sampler_lint.parameters import FLAGS, MEANINGS, NUMBERS, OBJECTS, role_of
+from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, role_of, same_role
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._tables import is_changed
 from sampler_lint.syntax.nodes import (
     Arg,
     Call,
@@ -182,7 +183,7 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
     close = alike or closest(name, free, most=2, at_least=SURE_SLIP)
     if len(close) == 1:
         return close[0], True
-    return _same_role(name, free), False
+    return same_role(name, free), False
 
 
 def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
@@ -274,12 +275,16 @@ def _too_many(module: Module, made: Construction) -> Suspect:
 
 def _missing(made: Construction) -> list[str]:
     """The parameters that must be given and are not."""
-    if any(arg.stars for arg in made.args):
-        return []
     given = {arg.keyword for arg in made.args}
     given.update(made.signature.positional[: len(made.positional)])
     order = [*made.signature.positional, *sorted(made.signature.keywords)]
-    return [name for name in order if name in made.signature.required and name not in given]
+    lacks = [name for name in order if name in made.signature.required and name not in given]
+    unpacked = [arg for arg in made.args if arg.stars]
+    return [
+        name
+        for name in lacks
+        if all(arg.stars == 2 and name in never_in(arg.value) for arg in unpacked)
+    ]
 
 
 def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
@@ -287,8 +292,26 @@ def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
     how = "called" if isinstance(made.signature.owner, Function) else "built"
     message = f"`{made.built}` is {how} without {names}"
     return Suspect(
-        module, made.call, message, effect=_TYPE_ERROR, hides=True, advice=f"pass {names}"
+        module,
+        made.call,
+        message,
+        fix=partial(_pass_own, made, missing),
+        effect=_TYPE_ERROR,
+        hides=True,
+        advice=f"pass {names}",
     )
+
+
+def _pass_own(made: Construction, missing: list[str], editor: Editor) -> Fix | None:
+    """Pass the parameters of these names that the function itself takes."""
+    scope = made.call.scope
+    own = {one.name for one in scope.params} if isinstance(scope, Function) else set()
+    if not own.issuperset(missing):
+        return None
+    for name in missing:
+        editor.add_argument(made.call, name, name)
+    names = " and ".join(f"`{name}`" for name in missing)
+    return editor.fix(f"Pass {names} on", Applicability.SAFE)
 
 
 def _meant(signature: Signature, made: Construction, index: int, value: Expr) -> str | None:
@@ -312,15 +335,8 @@ def _named(signature: Signature, value: Expr) -> str | None:
     if isinstance(value, Call):
         getter = last_name(value.func) or ""
         got = getter.removeprefix("get_")
-        return _same_role(got, signature.names) if got != getter else None
+        return same_role(got, signature.names) if got != getter else None
     return last_name(value)
-
-
-def _same_role(name: str, names: Iterable[str]) -> str | None:
-    """The only one of the parameters that wants what this name is for, too."""
-    role = role_of(name)
-    found = [other for other in names if role in MEANINGS and role_of(other) is role]
-    return found[0] if len(found) == 1 else None
 
 
 def _kind_clash(place: str, value: Const) -> str | None:
@@ -363,7 +379,7 @@ def _by_keyword(made: Construction, first: int, editor: Editor) -> Fix | None:
         return None
     for offset, value in enumerate(rest):
         own = _named(signature, value)
-        alias = _same_role(own or "", signature.names)
+        alias = same_role(own or "", signature.names)
         said = (own, alias, signature.positional[first + offset])
         names.append(next(name for name in said if name in signature.names))
     taken = [*signature.positional[:first], *(arg.keyword for arg in made.args if arg.keyword)]

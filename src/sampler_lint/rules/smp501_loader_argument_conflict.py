@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -13,12 +14,12 @@ from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
 from sampler_lint.domain.ranks import built_classes
+from sampler_lint.domain.signatures import is_changed, stored_in
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import quoted, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._tables import is_changed
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,
@@ -28,7 +29,9 @@ from sampler_lint.syntax.nodes import (
     Compare,
     Const,
     Expr,
+    Index,
     Name,
+    Store,
     dotted,
     last_name,
 )
@@ -90,6 +93,7 @@ class LoaderArgumentConflict(Rule):
                     found = (_check(model, module, call, given, pair) for pair in _PAIRS)
                     suspect = next(filter(None, found), None)
                     suspect = suspect or _check_iterable(model, module, call, given)
+                    suspect = suspect or _put_beside(model, call)
                     if suspect is not None and not is_expected(model, call, ValueError):
                         yield suspect
 
@@ -185,16 +189,93 @@ def _arguments(model: Model, call: Call) -> dict[str, Expr]:
 
 def _unpacked(model: Model, value: Expr) -> dict[str, Expr]:
     """The entries of ``**value`` where it is a dict display that nobody changes."""
+    table, name = _table(model, value) if isinstance(value, Name) else (None, None)
+    return {} if table is None or name is None or is_changed(name) else _entries(table)
+
+
+def _table(model: Model, value: Expr) -> tuple[Table | None, Name | None]:
+    """The one dict display that ``**value`` unpacks, and the variable that is given it."""
+    if isinstance(value, Call):
+        value = _returned(model, value) or value
     tables = model.flow.values(value)
-    if len(tables) != 1:
-        return {}
-    table = next(iter(tables))
+    table = next(iter(tables)) if len(tables) == 1 else None
     if not isinstance(table, Table) or not isinstance(value, Name):
-        return {}
+        return None, None
     bindings = value.scope.bindings.get(value.id, [])
-    if len(bindings) != 1 or bindings[0].value is not table.node or is_changed(value):
-        return {}
+    is_it = len(bindings) == 1 and bindings[0].value is table.node
+    return (table, value) if is_it else (None, None)
+
+
+def _returned(model: Model, call: Call) -> Expr | None:
+    """What the one function that a call runs returns, at its one place that does."""
+    functions = model.flow.callees(call)
+    returns = functions[0].returns if len(functions) == 1 else []
+    return returns[0].value if len(returns) == 1 else None
+
+
+def _entries(table: Table) -> dict[str, Expr]:
     return {key: item for key, item in table.entries if isinstance(key, str)}
+
+
+def _put_beside(model: Model, call: Call) -> Suspect | None:
+    """A sampler that is put into the ``**kwargs`` of the call, whose display refuses it."""
+    for arg in call.args:
+        table, name = _table(model, arg.value) if arg.stars == 2 else (None, None)
+        stores = stored_in(name) or [] if name is not None else []
+        if table is None or name is None or None in map(_key, stores):
+            continue
+        entries, keys = _entries(table), [*map(_key, stores)]
+        for pair, store in product(_PAIRS, stores):
+            value, second = store.value, entries.get(pair.second)
+            is_new = keys.count(pair.first) == 1 and pair.first not in entries
+            if _key(store) != pair.first or not is_new or pair.second in keys:
+                continue
+            if value is None or not isinstance(second, Const) or not _comes_first(store, call):
+                continue
+            if built_classes(model, value) and pair.second_given(literal(second)):
+                return _beside(model, call, name, store, second, pair)
+    return None
+
+
+def _comes_first(store: Store, call: Call) -> bool:
+    """Whether what is put there is there at the call; a function returns it whole."""
+    if store.scope is not call.scope:
+        return True
+    return call.stmt is not None and store.stmt.order < call.stmt.order
+
+
+def _beside(
+    model: Model, call: Call, name: Name, store: Store, second: Const, pair: _Pair
+) -> Suspect:
+    module = model.module_of(store.scope)
+    other = f"{pair.second}={quoted(module.source, second)}"
+    return Suspect(
+        module,
+        store.target,
+        f"torch refuses the `{pair.first}` that is put beside `{other}`",
+        why=(
+            Related(model.place(name.scope, second), "put there first"),
+            Related(model.place(call.scope, call), "unpacked here"),
+        ),
+        fix=partial(_put_no, name, store, pair),
+        effect="building the loader raises `ValueError` where both are there",
+        advice=f"put `False` for `{pair.second}` there, too",
+        hides=True,
+    )
+
+
+def _put_no(name: Name, store: Store, pair: _Pair, editor: Editor) -> Fix | None:
+    """Put ``shuffle=False`` beside the sampler that is put into the dict."""
+    if pair.second not in {"shuffle", "drop_last"}:
+        return None
+    editor.insert_after(store.stmt, f'{name.id}["{pair.second}"] = False')
+    return editor.fix(f"Put `{pair.second}=False` there, too", Applicability.SAFE)
+
+
+def _key(store: Store) -> object:
+    key = store.target.key if isinstance(store.target, Index) else None
+    is_plain = isinstance(key, Const) and store.how == "assign" and not store.path
+    return key.value if isinstance(key, Const) and is_plain else None
 
 
 # --------------------------------------------------------------------------- deciding

@@ -17,7 +17,17 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import leftmost, same, unparse
-from sampler_lint.syntax.nodes import Attr, Const, Expr, Function, Name, Scope, Stmt, last_name
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Scope,
+    Stmt,
+    last_name,
+)
 
 
 class SamplerNotUsed(Rule):
@@ -189,11 +199,23 @@ def _pass(model: Model, obj: Obj, target: Name | Attr, loader: Obj, editor: Edit
     shuffle = site.keyword("shuffle")
     if shuffle is None and model.flow.argument(loader, "shuffle") is not None:
         return None  # by its place among the others
-    if shuffle is not None and not isinstance(shuffle, Const):
+    is_absent = shuffle is not None and _is_absent(shuffle, target)
+    if not (is_absent or shuffle is None or isinstance(shuffle, Const)):
         return None  # what chooses it may choose to shuffle, which torch refuses beside a sampler
     name = text_of(editor.source, target)
-    if shuffle is not None:
+    if shuffle is not None and not is_absent:
         editor.at(model.module_of(site.scope)).replace_argument(site, shuffle, "sampler", name)
     else:
         editor.at(model.module_of(site.scope)).add_argument(site, "sampler", name)
     return editor.fix(f"Pass `sampler={name}` to the loader", Applicability.UNSAFE, _FEWER)
+
+
+def _is_absent(test: Expr, sampler: Expr) -> bool:
+    """Whether it is the test ``sampler is None``, which is false beside the sampler."""
+    return (
+        isinstance(test, Compare)
+        and test.ops == ["Is"]
+        and same(test.left, sampler)
+        and isinstance(test.rights[0], Const)
+        and test.rights[0].value is None
+    )

@@ -540,7 +540,7 @@ class _Extractor:
         call.args = [] if node.args or node.keywords else _NONE
         for arg in node.args:
             if isinstance(arg, ast.Starred):
-                call.args.append(Arg(self.expr(arg.value), None, 1))
+                call.args.append(Arg(self.unpacked(arg), None, 1))
             else:
                 call.args.append(Arg(self.expr(arg), None, 0))
         for keyword in node.keywords:
@@ -549,6 +549,12 @@ class _Extractor:
         if self.stmt is not None and isinstance(call.func, Name) and call.func.id == "iter":
             self.scope.iterated += [(arg.value, self.stmt) for arg in call.args[:1]]
         return call
+
+    def unpacked(self, node: ast.Starred) -> Expr:
+        value = self.expr(node.value)
+        if self.stmt is not None:
+            self.scope.iterated.append((value, self.stmt))
+        return value
 
     def seq(self, node: ast.Tuple | ast.List | ast.Set) -> Expr:
         seq = _at(Seq(), node)
@@ -668,7 +674,7 @@ class _Extractor:
         if isinstance(node, ast.Await):
             return self.expr(node.value)
         other = _at(Other(), node)
-        other.parts = [self.expr(node.value)]
+        other.parts = [self.unpacked(node)]
         return other
 
 

@@ -14,7 +14,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import options
 from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import constructions, is_seed_name
-from sampler_lint.domain.signatures import refuser
+from sampler_lint.domain.signatures import never_in, refuser
 from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.edits.safety.kinds import Kinds, scope_at
 from sampler_lint.edits.safety.meaning import always, scopes_of
@@ -143,6 +143,9 @@ class Values:
         if any(one.arg == keyword.arg for one in old.keywords):
             return None
         for starred in (one.value for one in call.keywords if one.arg is None):
+            where = in_model(self._module, self._changed, starred)
+            if where is not None and keyword.arg in never_in(expression(starred, *where)):
+                continue
             made = constructed(self._model, self._module, old)
             flow = self._model.flow
             if made is None or flow.argument(made, keyword.arg) is not None:

@@ -13,7 +13,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .content import DEPTH
-from .objects import of_module
+from .objects import of_code, of_module
 from .tape import CLOEXEC
 
 #: Where the generators of Python, NumPy and torch keep their state.
@@ -23,14 +23,14 @@ _STATES = {"random": "getstate", "numpy": "bit_generator", "torch": "get_state"}
 def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
     """Append to ``path`` each generator from which the first fetch has drawn: its states before it
     and after it. One that is seeded for every sample has a state of its own after it."""
-    before = dict(_states(fetcher.dataset))
+    before = dict(_states(fetcher))
     fetch = fetcher.fetch
 
     def first(*args: Any) -> Any:
         del fetcher.fetch
         batch = fetch(*args)
         with contextlib.suppress(Exception):
-            after = dict(_states(fetcher.dataset))
+            after = dict(_states(fetcher))
             drawn = {
                 name: (before.get(name), one)
                 for name, one in after.items()
@@ -55,15 +55,15 @@ def watch_fetches(fetcher: Any, times: int, tell: Callable[[bool], None]) -> Non
         left -= 1
         if not left:
             del fetcher.fetch
-        before = _known(fetcher.dataset)
+        before = _known(fetcher)
         batch = fetch(*args)
-        tell(before != _known(fetcher.dataset))
+        tell(before != _known(fetcher))
         return batch
 
     fetcher.fetch = watched
 
 
-def _known(dataset: Any) -> list[Any]:
+def _known(fetcher: Any) -> list[Any]:
     """What :func:`_states` tells of, as bytes, but of this process, which has to be quick."""
     numpy: Any = sys.modules.get("numpy.random")
     states = [random.getstate(), sys.modules["torch"].get_rng_state().numpy().tobytes()]
@@ -72,21 +72,28 @@ def _known(dataset: Any) -> list[Any]:
         states += [keys.tobytes(), rest]
     with contextlib.suppress(Exception):
         states += [
-            _listed(state() if callable(state) else state.state) for _, state in held(dataset)
+            _listed(state() if callable(state) else state.state) for _, state in _held(fetcher)
         ]
     return states
 
 
-def _states(dataset: Any) -> Iterator[tuple[str, int]]:
-    """The global generators, those that the dataset holds, and those of its module that it uses,
-    each with a checksum."""
+def _states(fetcher: Any) -> Iterator[tuple[str, int]]:
+    """The global generators, those that the dataset and the collate function hold, and those of
+    their modules that they use, each with a checksum."""
     yield "random", _digest(random.getstate())
     numpy: Any = sys.modules.get("numpy.random")
     if numpy is not None:
         yield "numpy.random", _digest(_listed(numpy.get_state()))
     yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
-    for name, state in (*held(dataset), *generators(of_module(type(dataset)))):
+    collate = fetcher.collate_fn
+    used = of_module(type(fetcher.dataset)) | of_module(type(collate)) | of_code(collate)
+    for name, state in (*_held(fetcher), *generators(used)):
         yield name, _digest(_listed(state() if callable(state) else state.state))
+
+
+def _held(fetcher: Any) -> Iterator[tuple[str, Any]]:
+    yield from held(fetcher.dataset)
+    yield from held(fetcher.collate_fn, "collate_fn.")
 
 
 def held(thing: Any, prefix: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:

@@ -214,26 +214,3 @@ def averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
     for dimension in range(mesh.ndim):
         group = mesh.get_group(dimension)
         recorder.learning.tell("averages", dist.get_process_group_ranks(group))
-
-
-def patch_collectives(recorder: Any, module: Any) -> None:
-    """Note where the program adds up over ranks what it has not learned from: metrics; and with
-    whom it exchanges what a model makes of a batch."""
-    for name in ("all_reduce", "reduce", "send", "recv"):
-        original = getattr(module, name, None)
-        if original is not None:
-            setattr(module, name, _noting(recorder, original))
-
-
-def _noting(recorder: Any, original: Any) -> Any:
-    name = original.__name__
-
-    @functools.wraps(original)
-    def collective(*args: Any, **kwargs: Any) -> Any:
-        if recorder.counting and "reduce" in name:
-            recorder.guarded(recorder.note_reduced, *args, **kwargs)
-        if recorder.looked:
-            recorder.guarded(recorder.note_exchanged, name, original, args, kwargs)
-        return original(*args, **kwargs)
-
-    return collective

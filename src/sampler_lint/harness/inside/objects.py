@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
+import os
 import re
 import sys
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
+
+#: The folder of the recorder's modules, whose frames are not the user's.
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 #: Where what is installed lies.
 _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
@@ -171,6 +175,14 @@ def is_users(path: str) -> bool:
     return not path.startswith("<") and not _LIBRARY.search(path)
 
 
+def caller() -> FrameType | None:
+    """The innermost frame that is not the recorder's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    return frame
+
+
 def self_of(frame: FrameType) -> Any:
     """The first argument of the function at work: of a method, its object."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
@@ -230,10 +242,21 @@ def of_module(cls: type) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in cls.__mro__:
         for function in list(vars(base).values()):
-            code = getattr(function, "__code__", None)
-            if code is not None and is_users(code.co_filename):
-                known = function.__globals__
-                found |= {name: known[name] for name in code.co_names if name in known}
+            found |= of_code(function)
+    return found
+
+
+def of_code(function: Any) -> dict[str, Any]:
+    """What a function of the user's mentions of the names of its module, and of those around it."""
+    code = getattr(function, "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return {}
+    known = function.__globals__
+    names = {name for one in _codes(code) for name in one.co_names}
+    found = {name: known[name] for name in names if name in known}
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        with contextlib.suppress(ValueError):  # empty as yet
+            found[name] = cell.cell_contents
     return found
 
 
@@ -246,14 +269,21 @@ def _names_in(cls: type, *, users: bool = False) -> Iterator[set[str]]:
         if base.__module__.startswith("torch.") or base is object:
             continue
         names: set[str] = set()
-        codes = [getattr(function, "__code__", None) for function in vars(base).values()]
-        while codes:
-            code = codes.pop()
-            if code is not None and not (users and not is_users(code.co_filename)):
-                names.update(code.co_names)
-                names.update(one for one in code.co_consts if type(one) is str)
-                codes += [one for one in code.co_consts if type(one) is type(code)]
+        for function in vars(base).values():
+            for code in _codes(getattr(function, "__code__", None)):
+                if not users or is_users(code.co_filename):
+                    names.update(code.co_names)
+                    names.update(one for one in code.co_consts if type(one) is str)
         yield names
+
+
+def _codes(code: CodeType | None) -> Iterator[CodeType]:
+    """The code of a function, and of those within it."""
+    if code is not None:
+        yield code
+        for one in code.co_consts:
+            if type(one) is CodeType:
+                yield from _codes(one)
 
 
 def length_of(ask: Callable[[], int]) -> tuple[int | None, str | None]:

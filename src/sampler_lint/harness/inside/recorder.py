@@ -31,21 +31,23 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from . import draws
+from .collectives import SUMS, patch_collectives
 from .content import LOOKED_AT, checksum, largest
 from .learning import (
     Learning,
     averaged_by,
     averaged_on_mesh,
-    patch_collectives,
     patch_optimizers,
     patch_wrapper,
 )
 from .log import KEEP_ALL, Log
 from .objects import (
+    HERE,
     Numbers,
     asks_for_rank,
     attribute,
     base_dataset,
+    caller,
     chain,
     class_name,
     draws_an_order,
@@ -63,12 +65,6 @@ from .objects import (
 )
 from .passes import KEPT_PER_PASS, Pass
 from .tape import LOADER_ENDED, SAMPLER_ENDED
-
-#: Sums over ranks that are looked at after a loader, and numbers in one of them.
-SUMS = 8
-
-#: The folder of the modules that this one is made of, whose frames are not the user's.
-_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
 class Recorder(Log):
@@ -103,7 +99,8 @@ class Recorder(Log):
         self._groups: list[tuple[int, ...]] = []
         #: Of each loader that was noted, what its indices come from.
         self._loaders: dict[int, list[int]] = {}
-        self._passes = 0
+        #: How many passes have begun.
+        self.begun = 0
         self._looked_into: Counter[int] = Counter()
         self._in_set_epoch: set[int] = set()
         #: How often wrapped models were called.
@@ -162,7 +159,7 @@ class Recorder(Log):
         done["within"] = [
             (os.path.abspath(frame.f_code.co_filename), line)
             for frame, line in traceback.walk_tb(error.__traceback__)
-            if self._is_users(frame.f_code.co_filename)
+            if self.is_users(frame.f_code.co_filename)
         ]
         place: tuple[str | None, int] = done["within"][-1] if done["within"] else (None, 0)
         if isinstance(error, SyntaxError) and error.filename and place[0] is None:
@@ -201,7 +198,7 @@ class Recorder(Log):
             batch_size=plain(loader.batch_size),
             drop_last=self._drops(loader),
             own_iterator=type(loader).__iter__ is not self.data.DataLoader.__iter__,
-            users_dataset=self._is_users(_file_of(type(loader.dataset))),
+            users_dataset=self.is_users(_file_of(type(loader.dataset))),
             shuffles=shuffles_itself(loader.dataset),
             sources=self._sources(loader.dataset) if iterable else [],
             workers=loader.num_workers,
@@ -237,7 +234,7 @@ class Recorder(Log):
         """The libraries' objects that build the loader and take ``set_epoch`` for it."""
         makers: list[Any] = []
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not self._is_users(frame.f_code.co_filename):
+        while frame is not None and not self.is_users(frame.f_code.co_filename):
             maker = self_of(frame)
             takes = callable(getattr(type(maker), "set_epoch", None))
             if takes and maker is not loader and not any(maker is one for one in makers):
@@ -302,13 +299,13 @@ class Recorder(Log):
     def _made_at_random(self) -> bool:
         """Whether the user's function at work draws an order."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not self._is_users(frame.f_code.co_filename):
+        while frame is not None and not self.is_users(frame.f_code.co_filename):
             frame = frame.f_back
         return frame is not None and draws_an_order(frame)
 
-    def _is_users(self, path: str) -> bool:
+    def is_users(self, path: str) -> bool:
         """Whether a file is no library's, as far as its path tells."""
-        ours = path.startswith(_HERE)
+        ours = path.startswith(HERE)
         return (
             is_users(path) and not ours and not os.path.realpath(path).startswith(self._libraries)
         )
@@ -323,9 +320,9 @@ class Recorder(Log):
         while frame is not None:
             path = frame.f_code.co_filename
             if loader is None or self_of(frame) is not loader:
-                if self._is_users(path):
+                if self.is_users(path):
                     return os.path.abspath(path), frame.f_lineno
-                if not path.startswith(("<", _HERE, *self._libraries)):
+                if not path.startswith(("<", HERE, *self._libraries)):
                     library = library or (path, frame.f_lineno)
             frame = frame.f_back
         return library or ("<unknown>", 0)
@@ -350,10 +347,10 @@ class Recorder(Log):
         looks = of_stream if counted_only else batches
         looks = looks if self._looked_into[number] < passes else 0
         self._looked_into[number] += 1
-        started = Pass(self, self._passes, loader, stride, at_once, counted_only, looks)
-        self.current = number, self._passes
+        started = Pass(self, self.begun, loader, stride, at_once, counted_only, looks)
+        self.current = number, self.begun
         self.last = started
-        self._passes += 1
+        self.begun += 1
         self.totals[0] += 1
         self.counting = SUMS
         self.note(
@@ -450,14 +447,14 @@ class Recorder(Log):
     def _note_epoch(self, sampler: Any, *args: Any, **kwargs: Any) -> None:
         value = next(iter((*args, *kwargs.values())), None)
         path, line = self._place()
-        caller = _caller()
+        frame = caller()
         self.note(
             "set_epoch",
-            direct=caller is not None and self._is_users(caller.f_code.co_filename),
+            direct=frame is not None and self.is_users(frame.f_code.co_filename),
             object=self._numbers.of(sampler),
             cls=class_name(sampler),
             value=plain(value),
-            passes=self._passes - (self.last is not None and self.last.waits),
+            passes=self.begun - (self.last is not None and self.last.waits),
             time=time.time(),
             path=path,
             line=line,
@@ -503,37 +500,6 @@ class Recorder(Log):
         if digest := checksum(things):
             path, line = self._place()
             self.note("inputs", number=self.called, digest=digest, path=path, line=line)
-
-    def note_reduced(self, tensor: Any, *args: Any, **kwargs: Any) -> None:
-        """Note a few numbers that the program itself adds up over the ranks after a loader."""
-        caller = _caller()
-        if caller is None or not self._is_users(caller.f_code.co_filename):
-            return
-        asked = [str(one) for one in (*args, *kwargs.values()) if "RedOp" in class_name(one)]
-        if any(not one.endswith("SUM") for one in asked) or tensor.numel() > SUMS:
-            return
-        self.counting -= 1
-        path, line = os.path.abspath(caller.f_code.co_filename), caller.f_lineno
-        values = [float(one) for one in tensor.detach().reshape(-1).tolist()]
-        self.note("reduced", number=self._passes - 1, path=path, line=line, values=values)
-
-    def note_exchanged(self, how: str, function: Any, args: Any, kwargs: Any) -> None:
-        """Note with whom numbers are exchanged that a model made of the batch's samples."""
-        import inspect  # not before torch does
-
-        last, asked = self.last, inspect.signature(function).bind(*args, **kwargs).arguments
-        tensor, group = asked["tensor"], asked.get("group")
-        if last is None or last.has_learned or last.ended_at is not None:
-            return
-        if last.rows not in tensor.shape or tensor.ndim < 2 or not tensor.is_floating_point():
-            return
-        if self.learning.has_shape(tensor.shape):
-            return  # parameters, which local SGD averages
-        dist: Any = sys.modules["torch.distributed"]
-        ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
-        if how in ("send", "recv"):
-            ranks = [dist.get_rank(), asked.get("dst", asked.get("src"))]
-        self.learning.exchanged((last.number, last.given), how, ranks)
 
     # -- safety
 
@@ -679,14 +645,6 @@ class Recorder(Log):
             original(self, *args, **kwargs)
 
         recorder = self
-
-
-def _caller() -> FrameType | None:
-    """The innermost frame that is not the recorder's."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    return frame
 
 
 def _file_of(cls: type) -> str:

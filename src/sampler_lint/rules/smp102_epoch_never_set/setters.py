@@ -11,6 +11,7 @@ from sampler_lint.domain.epoch_calls import (
     Carrier,
     EpochSet,
     EpochSets,
+    as_made,
     called_epoch_sets,
     given_to,
     is_nothing,
@@ -79,7 +80,8 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             continue
         misses = _replaces(node) or _misses(model, receiver, reached)
         place = _Setter(str(model.place(scope, node)), misses)
-        if any(obj.may_be(value) for obj in ours for value in values):
+        made = as_made(model, receiver, values)
+        if any(obj.may_be(value) for obj in ours for value in made):
             return place
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         if not forwards and scope.module in near:

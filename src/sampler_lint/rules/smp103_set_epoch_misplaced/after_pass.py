@@ -8,12 +8,13 @@ from sampler_lint.analysis.origins import given_by
 from sampler_lint.domain.concepts import (
     RANGES,
 )
-from sampler_lint.domain.counters import counted_from_zero
+from sampler_lint.domain.counters import counted_by, counted_from_zero
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.names import means_the_same
+from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top
 from sampler_lint.syntax.navigation import same, unparse, walk
@@ -34,12 +35,17 @@ from sampler_lint.syntax.nodes import (
 def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     """A call after (or inside) the pass it is for, with the number of that very pass."""
     loop, stmt = found.loop, call.stmt
+    if stmt is None or len(call.args) != 1:
+        return None
     turn = _turn(model, found, call)
-    if stmt is None or turn is None or len(call.args) != 1:
-        return None
-    anchor, epoch = turn
-    if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop, epoch, stmt):
-        return None
+    if turn is not None:
+        anchor, epoch = turn
+        if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop, epoch, stmt):
+            return None
+    elif _counts_own_calls(model, found, call):
+        anchor, epoch = found.inner.stmt, call.args[0].value
+    else:
+        return _in_later_hook(model, found, call)
     if stmt.order <= anchor.order:
         return None
     if any(isinstance(s, (For, While)) and s is not loop for s in anchor.ancestors()):
@@ -62,6 +68,47 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         effect="each epoch uses the previous epoch's order, and the first two share one",
         advice="call it before the loop over the batches",
     )
+
+
+def _in_later_hook(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call in a function that the loop hands the epoch's number to after the pass."""
+    function, argument, epoch = call.scope, call.args[0].value, epoch_expression(found.loop)
+    if not isinstance(function, Function) or not isinstance(argument, Name) or epoch is None:
+        return None
+    callers = model.flow.callers(function)
+    anchor = found.calls[0].stmt if found.calls else found.inner.stmt
+    if len(callers) != 1 or callers[0].scope is not found.loop.scope or anchor is None:
+        return None
+    stmt, given = callers[0].stmt, given_by(model.flow, callers[0], argument)
+    if stmt is None or given is None or not same(given, epoch):
+        return None
+    if stmt.block is not found.loop.body or anchor.block is not found.loop.body:
+        return None
+    if stmt.order <= anchor.order or not _starts_at_zero(model, found.loop, epoch, stmt):
+        return None
+    module = model.module_of(call.scope)
+    return Suspect(
+        module,
+        call,
+        f"`{unparse(call.func)}({unparse(argument)})` is called after the loop over the batches",
+        why=(Related(model.place(callers[0].scope, callers[0]), "called here, after the pass"),),
+        effect="each epoch uses the previous epoch's order, and the first two share one",
+        advice="call it before the loop over the batches",
+    )
+
+
+def _counts_own_calls(model: Model, found: EpochLoop, call: Call) -> bool:
+    """Whether the function that makes the pass counts its own calls from 0, after the pass."""
+    function, number = call.scope, call.args[0].value
+    if not isinstance(function, Function) or function is found.loop.scope:
+        return False
+    if function is not found.inner.scope or not isinstance(number, (Name, Attr)):
+        return False
+    begun = counted_by(model, found.loop, function, number)
+    if begun is None or call.stmt is None or len(begun.moved) != 1:
+        return False
+    [moved] = begun.moved
+    return moved.order > max(call.stmt.order, found.inner.stmt.order)
 
 
 def _turn(model: Model, found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:

@@ -9,12 +9,15 @@ from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix
+from sampler_lint.syntax.navigation import walk
 from sampler_lint.syntax.nodes import (
     Call,
+    Choice,
     Expr,
     ExprStmt,
     If,
     Loop,
+    Name,
     Stmt,
 )
 
@@ -67,3 +70,37 @@ def move_to_top(
         editor.insert_before(found.inner.stmt, *lines)
     name = f"{text_of(editor.source, call.func)}({argument})"
     return editor.fix(f"Call `{name}` at the start of the loop", Applicability.SAFE)
+
+
+def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor) -> Fix | None:
+    """Make the call whatever one of the operands of its ``if`` says.
+
+    Before the branch, which goes if it holds no more; in it, if something else guards it, too.
+    """
+    stmt = call.stmt
+    if not isinstance(stmt, ExprStmt) or stmt.value is not call or stmt.block is not guard.body:
+        return None
+    message = f"Call `{text_of(editor.source, call)}` {where}"
+    if guard.test is not test:
+        options = guard.test.options if isinstance(guard.test, Choice) else []
+        others = [one for one in options if one is not test]
+        if len(options) != 2 or len(others) != 1 or len(guard.body) != 1 or guard.orelse:
+            return None
+        editor.replace(guard.test, text_of(editor.source, others[0]))
+        return editor.fix(message, Applicability.SAFE)
+    if any(
+        binding.stmt is not None and guard.encloses(binding.stmt)
+        for name in walk(call)
+        if isinstance(name, Name)
+        for binding in name.scope.bindings.get(name.id, ())
+    ):
+        return None
+    is_elif = isinstance(guard.parent, If) and guard.block is guard.parent.orelse
+    if is_elif or (len(guard.body) == 1 and guard.orelse):
+        return None
+    editor.insert_before(guard, *editor.lines_of(stmt, call, text_of(editor.source, call)))
+    if len(guard.body) == 1:
+        editor.delete(guard)
+    else:
+        editor.delete(stmt, with_comments=True)
+    return editor.fix(message, Applicability.SAFE)

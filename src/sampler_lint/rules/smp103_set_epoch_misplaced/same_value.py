@@ -29,17 +29,19 @@ from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top
-from sampler_lint.syntax.navigation import self_class, unparse, walk
+from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top, without_guard
+from sampler_lint.syntax.navigation import operands, same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
     Call,
     Class,
+    Compare,
     Const,
     Expr,
     For,
     Function,
+    If,
     Loop,
     Name,
     Scope,
@@ -73,9 +75,42 @@ def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
             "one order",
             advice="call it with the epoch's number before the loop over the batches",
         )
+    if guard := _at_one_value(model, loop, call):
+        when, test = guard
+        module = model.module_of(call.scope)
+        return Suspect(
+            module,
+            call,
+            f"`{unparse(call)}` runs in one epoch only, where `{text_of(module.source, test)}`",
+            fix=functools.partial(without_guard, when, test, call, "in every epoch"),
+            effect="every later epoch repeats the order of that one",
+            advice="call it in every epoch",
+        )
     if not _same_in_every_turn(model, loop, argument):
         return None
     return _repeated(model, loop, call, Applicability.SAFE)
+
+
+def _at_one_value(model: Model, loop: Loop, call: Call) -> tuple[If, Expr] | None:
+    """The ``if counter == value`` around a call of the loop's counter, whose value stays."""
+    epoch = epoch_expression(loop)
+    inner = call.stmt
+    if inner is None or call.scope is not loop.scope or epoch is None:
+        return None
+    if not same(call.args[0].value, epoch):
+        return None
+    for parent in inner.ancestors():
+        if parent is loop:
+            break
+        if isinstance(parent, If) and inner.block is parent.body:
+            for test in operands(parent.test):
+                sides = [test.left, *test.rights] if isinstance(test, Compare) else []
+                others = [one for one in sides if not same(one, epoch)]
+                counts = isinstance(test, Compare) and test.ops == ["Eq"] and len(others) == 1
+                if counts and _same_in_every_turn(model, loop, others[0]):
+                    return parent, test
+        inner = parent
+    return None
 
 
 def _repeated(model: Model, loop: Loop | None, call: Call, applicability: Applicability) -> Suspect:

@@ -1,0 +1,110 @@
+"""What the program exchanges over ranks: metrics, and what a model makes of a batch."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from .content import DEPTH
+from .objects import caller, class_name
+
+#: Exchanges over ranks that are looked at after a loader, and numbers in one of them.
+SUMS = 8
+
+#: Collectives that leave the sum on some rank, and those that leave there what each rank has.
+_SUMS = ("all_reduce", "reduce")
+_GATHERS = ("all_gather", "all_gather_into_tensor", "all_gather_object", "gather", "gather_object")
+
+#: What they call that which this rank puts in.
+_GIVEN = ("tensor", "input_tensor", "obj")
+
+
+def patch_collectives(recorder: Any, module: Any) -> None:
+    """Note where the program adds up over ranks what it has not learned from: metrics; and with
+    whom it exchanges what a model makes of a batch."""
+    for name in (*_SUMS, *_GATHERS, "send", "recv"):
+        original = getattr(module, name, None)
+        if original is not None:
+            setattr(module, name, _noting(recorder, original))
+
+
+def _noting(recorder: Any, original: Any) -> Any:
+    name = original.__name__
+
+    @functools.wraps(original)
+    def collective(*args: Any, **kwargs: Any) -> Any:
+        if recorder.counting and name in (*_SUMS, *_GATHERS):
+            recorder.guarded(_note_metric, recorder, original, args, kwargs)
+        if recorder.looked and name not in _GATHERS:
+            recorder.guarded(_note_exchanged, recorder, original, args, kwargs)
+        return original(*args, **kwargs)
+
+    return collective
+
+
+def _asked(function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    import inspect  # not before torch does
+
+    return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+
+
+def _note_metric(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
+    """Note a few numbers that the program itself adds up over the ranks after a loader, or
+    gathers from them, and that it gathers more than a few."""
+    frame = caller()
+    if frame is None or not recorder.is_users(frame.f_code.co_filename):
+        return
+    asked = _asked(function, args, kwargs)
+    operations = [str(one) for one in asked.values() if "RedOp" in class_name(one)]
+    if any(not one.endswith("SUM") for one in operations):
+        return
+    given = next(asked[name] for name in _GIVEN if name in asked)
+    gathers = function.__name__ in _GATHERS
+    values = [*_numbers(given, DEPTH)] if _size(given) <= SUMS else []
+    if not values and not gathers:
+        return
+    recorder.counting -= 1
+    path, line = os.path.abspath(frame.f_code.co_filename), frame.f_lineno
+    number = recorder.begun - 1
+    recorder.note("reduced", number=number, path=path, line=line, values=values, gathered=gathers)
+
+
+def _size(thing: Any) -> int:
+    """How many numbers a tensor holds, or things a container."""
+    if hasattr(thing, "numel"):
+        return int(thing.numel())
+    if isinstance(thing, dict):
+        return sum(map(_size, thing.values()))
+    return sum(map(_size, thing)) if isinstance(thing, (list, tuple, set)) else 1
+
+
+def _numbers(thing: Any, depth: int) -> Iterator[float]:
+    """The numbers in a tensor or a container."""
+    if isinstance(thing, (int, float)):
+        yield float(thing)
+    elif hasattr(thing, "numel"):
+        yield from map(float, thing.detach().reshape(-1).tolist())
+    elif depth and isinstance(thing, (dict, list, tuple)):
+        for one in thing.values() if isinstance(thing, dict) else thing:
+            yield from _numbers(one, depth - 1)
+
+
+def _note_exchanged(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
+    """Note with whom numbers are exchanged that a model made of the batch's samples."""
+    last, how = recorder.last, function.__name__
+    asked = _asked(function, args, kwargs)
+    tensor, group = asked["tensor"], asked.get("group")
+    if last is None or last.has_learned or last.ended_at is not None:
+        return
+    if last.rows not in tensor.shape or tensor.ndim < 2 or not tensor.is_floating_point():
+        return
+    if recorder.learning.has_shape(tensor.shape):
+        return  # parameters, which local SGD averages
+    dist: Any = sys.modules["torch.distributed"]
+    ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
+    if how in ("send", "recv"):
+        ranks = [dist.get_rank(), asked.get("dst", asked.get("src"))]
+    recorder.learning.exchanged((last.number, last.given), how, ranks)

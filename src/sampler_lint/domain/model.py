@@ -54,6 +54,7 @@ from sampler_lint.workspace.project import Module, Project
 from sampler_lint.workspace.requirements import Range, Requirements
 
 if TYPE_CHECKING:
+    from sampler_lint.execution.choices import Unset
     from sampler_lint.execution.epochs import EpochTrial
     from sampler_lint.execution.hollow import Measured
     from sampler_lint.execution.interpreter import Interpreter
@@ -373,6 +374,16 @@ class Model:
             return measured(interpreter, cls)
 
         return self._tried.ask((Model.measured, cls), (cls,), run)
+
+    def unset(self, cls: Class) -> tuple[Unset, ...]:
+        """What a class reads before anything has set it, by a choice (see :mod:`.choices`)."""
+
+        def run(interpreter: Interpreter) -> tuple[Unset, ...]:
+            from sampler_lint.execution.choices import unset
+
+            return unset(interpreter, cls)
+
+        return self._tried.ask((Model.unset, cls), (cls,), run)
 
     def trials_around(self, cls: Class, parameter: str, inner: Class) -> tuple[Trial, ...]:
         """What a sampler class does with objects of another class of the tree as a parameter."""

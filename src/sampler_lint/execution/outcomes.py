@@ -40,6 +40,8 @@ class Turn:
     """What its random numbers were seeded with; None when some were not, or with who knows what."""
     goes_on: bool = False
     """Whether it would have yielded more, for ever perhaps."""
+    length_raised: RaisedError | None = None
+    """What ``len()`` raises."""
 
     @property
     def count(self) -> int:

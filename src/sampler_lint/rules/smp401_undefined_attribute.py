@@ -31,6 +31,7 @@ from sampler_lint.rules._meant import (
     only_tells,
     tell_both,
 )
+from sampler_lint.rules._some_paths import on_some_paths
 from sampler_lint.syntax.navigation import (
     nodes_in,
     owner_of,
@@ -76,7 +77,9 @@ class UndefinedAttribute(Rule):
         `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where the loader is
         built either with a `DistributedSampler` or with none or another one of torch, which has no
         such method. Also reports a bare `x` that is defined nowhere, where the sampler has
-        `self.x`.
+        `self.x`; and an attribute or local variable that is set under a flag (or another choice
+        that the constructor offers) and read without it, where a simulation of the class with
+        the other choice fails there.
 
     Why is this bad?
         The line raises `AttributeError`, often late: in a branch that never runs on one GPU, on
@@ -118,6 +121,8 @@ class UndefinedAttribute(Rule):
         for module, cls in model.classes():
             if model.is_meant_as_sampler(cls) or is_iterated(model, cls):
                 yield from self._class(model, module, cls)
+            if model.is_meant_as_sampler(cls):
+                yield from on_some_paths(model, module, cls)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)
 

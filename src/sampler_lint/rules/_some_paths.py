@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from sampler_lint import catalog
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.names import text_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
@@ -56,14 +57,14 @@ def _attributes(model: Model, cls: Class) -> _Reads:
             if self_class(read.value) is not cls:
                 continue
             if read.name not in setting:
-                setting[read.name] = _setting(model, read, related)
+                setting[read.name] = _setting(model, cls, read, related)
             stores = setting[read.name]
             if stores and not is_expected(model, read, AttributeError):
                 out[read.name, read.row, read.col] = read, method, stores
     return out
 
 
-def _setting(model: Model, read: Attr, related: Sequence[object]) -> list[Stmt] | None:
+def _setting(model: Model, cls: Class, read: Attr, related: Sequence[object]) -> list[Stmt] | None:
     """The statements that set an attribute, if each is conditional, and of a constructor."""
     stores: list[Stmt] = []
     for owner in related:
@@ -78,9 +79,7 @@ def _setting(model: Model, read: Attr, related: Sequence[object]) -> list[Stmt] 
             entry = catalog.known(owner)
             if entry is None or read.name in entry.attributes | entry.methods:
                 return None
-    if model.project.outer_stores_near(read.name, read.scope):
-        return None
-    return stores
+    return None if is_stored_outside(model, cls, read.name) else stores
 
 
 def _variables(model: Model, cls: Class) -> _Reads:

@@ -14,6 +14,7 @@ from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.ranks import is_about_processes
+from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -149,9 +150,7 @@ class UndefinedAttribute(Rule):
                     continue
                 if read.name.startswith("__") or is_expected(model, read, AttributeError):
                     continue
-                if model.project.stores_near(read.name, read.scope) and _set_from_outside(
-                    model, read
-                ):
+                if is_stored_outside(model, cls, read.name):
                     continue
                 if subclasses is None:
                     subclasses = set()
@@ -507,10 +506,3 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
 def _is_declared(read: Attr) -> bool:
     """``self.x: int``, which reads nothing."""
     return isinstance(read.stmt, Declare) and read.stmt.target is read
-
-
-def _set_from_outside(model: Model, read: Attr) -> bool:
-    """Whether some ``obj.name = …`` that is no method's ``self`` may set it."""
-    return any(
-        store.how != "aug" for store in model.project.outer_stores_near(read.name, read.scope)
-    )

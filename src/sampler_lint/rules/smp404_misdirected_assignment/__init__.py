@@ -41,8 +41,8 @@ class MisdirectedAssignment(Rule):
         - an attribute with the name of a property, or of a method that the class calls,
         - a `seed` that the constructor stores and nothing reads, next to a shuffle with a global
           generator,
-        - a generator that an iteration makes and seeds, and that nothing draws from, next to a
-          draw from a global one,
+        - a generator that an iteration makes and seeds, next to a draw of torch from a global one,
+          where nothing draws from it, or another draw beside that one does,
         - a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is
           built gets a constant instead,
         - a rank that is set to the number of processes, or the other way round

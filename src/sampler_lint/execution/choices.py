@@ -15,15 +15,11 @@ from typing import Any, NamedTuple
 from sampler_lint.execution.budget import BUDGET, MOST_OPTIONS, STEPS_A_LOOK
 from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.interpreter import Interpreter
-from sampler_lint.execution.outcomes import Trial
 from sampler_lint.execution.set_up import SetUp, World
 from sampler_lint.execution.trials import SILENT, guess, hands_out, one_trial, welcoming
 from sampler_lint.execution.values import Klass, last_name
 from sampler_lint.parameters import FLAGS, Role, role_of
 from sampler_lint.syntax.nodes import Class
-
-#: Python's errors for a name that has no value yet.
-_UNSET = frozenset({"AttributeError", "UnboundLocalError"})
 
 
 class Choice(NamedTuple):
@@ -87,24 +83,12 @@ def _failing(
             trial = one_trial(interpreter, spec, world, choice)
         except SILENT:
             return
-        read = _unset_by(trial)
+        unmeasured = (turn.length_raised for turn in trial.turns)
+        error = trial.raised or next(filter(None, unmeasured), None)
+        read = None if error is None else error.unset
         if read is None:
             return
-        name = read.attr if isinstance(read, ast.Attribute) else read.id
-        yield Unset(name, read.lineno, read.col_offset, choice)
-
-
-def _unset_by(trial: Trial) -> ast.Attribute | ast.Name | None:
-    """The read of ``self.x``, or of a local variable, that stops the class."""
-    unmeasured = (turn.length_raised for turn in trial.turns)
-    error = trial.raised or next(filter(None, unmeasured), None)
-    if error is None or error.kind not in _UNSET:
-        return None
-    node = error.node
-    if isinstance(node, ast.Name):
-        return node
-    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    return node if is_own and isinstance(node, ast.Attribute) else None
+        yield Unset(*read, choice)
 
 
 def _choices(spec: SetUp) -> Iterator[Choice]:

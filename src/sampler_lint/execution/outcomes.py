@@ -197,6 +197,8 @@ class Trials(NamedTuple):
     """A world in which no rank yields anything, whatever ``len()`` says, if that is so in all."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
+    unbuilt: RaisedError | None = None
+    """What building it raises, with arguments of which all is known."""
     unknown: str = ""
     """Why there are no usual ones."""
 

@@ -135,8 +135,14 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     try:
         worlds = welcoming(interpreter, spec)
         interpreter.restart(worlds[0].ranks, 0)
-        length_raised = _length(interpreter, spec.build(worlds[0], 0))[1]
-    except (RaisedError, *SILENT) as error:
+        built = spec.build(worlds[0], 0)
+    except RaisedError as error:
+        return Trials(unknown=_reason(error), unbuilt=error.bare())
+    except SILENT as error:
+        return Trials(unknown=_reason(error))
+    try:
+        length_raised = _length(interpreter, built)[1]
+    except SILENT as error:
         return Trials(unknown=_reason(error))
     try:
         try:

@@ -42,6 +42,53 @@ def on_some_paths(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         )
 
 
+def unset_when_built(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    """A read in the constructor, or in what it runs, of what only other methods set.
+
+    Building the class in a small world fails there. Where a subclass sets it first, the class
+    itself has to be built somewhere.
+    """
+    trials = model.trials(cls)
+    found = None if trials.unbuilt is None or trials.guessed else trials.unbuilt.unset
+    if found is None or model.attributes(cls).open is not None:
+        return
+    name, row, col = found
+    for method in cls.methods:
+        for read in method.reads:
+            if (
+                (read.name, read.row, read.col) == (name, row, col)
+                and self_class(read.value) is cls
+                and not _is_set_somewhere(model, cls, name)
+                and not is_expected(model, read, AttributeError)
+            ):
+                shown = text_of(module.source, read)
+                yield Suspect(
+                    module,
+                    read,
+                    f"`{cls.name}` reads `{shown}` before anything sets it",
+                    effect="AttributeError when the object is built",
+                    advice=f"set `{shown}` first",
+                )
+
+
+def _is_set_somewhere(model: Model, cls: Class, name: str) -> bool:
+    """Whether a constructor sets it, or nothing does: other questions tell of these."""
+    stores = [
+        store
+        for owner in (*model.flow.mro(cls), *model.flow.subclasses(cls))
+        if isinstance(owner, Class)
+        for store in model.project.own_stores(name, owner)
+    ]
+    known = model.flow.subclasses(cls)
+    by_subclass = any(store.scope.outer in known for store in stores)
+    is_built = any(made.cls is cls for made in model.constructions())
+    return (
+        not stores
+        or (by_subclass and not is_built)
+        or any(store.scope.name == "__init__" and store.scope.outer is cls for store in stores)
+    )
+
+
 _Reads = dict[tuple[str, int, int], tuple[Attr | Name, Function, list[Stmt]]]
 
 

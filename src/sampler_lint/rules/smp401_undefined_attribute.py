@@ -32,7 +32,7 @@ from sampler_lint.rules._meant import (
     only_tells,
     tell_both,
 )
-from sampler_lint.rules._some_paths import on_some_paths
+from sampler_lint.rules._some_paths import on_some_paths, unset_when_built
 from sampler_lint.syntax.navigation import (
     nodes_in,
     owner_of,
@@ -124,6 +124,7 @@ class UndefinedAttribute(Rule):
                 yield from self._class(model, module, cls)
             if model.is_meant_as_sampler(cls):
                 yield from on_some_paths(model, module, cls)
+                yield from unset_when_built(model, module, cls)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)
 

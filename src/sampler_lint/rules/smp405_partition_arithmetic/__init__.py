@@ -32,6 +32,7 @@ class PartitionArithmetic(Rule):
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
+        - batches that are never emptied, so that each holds those before it,
         - a class that works with two ranks, and fails on a lookup with more.
 
         Datasets that divide themselves among ranks or workers are simulated on each of them, and

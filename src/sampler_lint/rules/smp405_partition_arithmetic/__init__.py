@@ -42,6 +42,7 @@ class PartitionArithmetic(Rule):
         - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
         - a list compared with a batch size,
+        - a step or a divisor that is the rank, which is 0 on the first one,
         - in any function, a counter that selects the items of a process
           (`i % world_size == rank`) and is only advanced for those.
 

@@ -95,9 +95,10 @@ _Reads = dict[tuple[str, int, int], tuple[Attr | Name, Function, list[Stmt]]]
 def _attributes(model: Model, cls: Class) -> _Reads:
     """Reads of attributes that only constructors set, each time under a condition."""
     out: _Reads = {}
-    if model.attributes(cls).open is not None:
-        return out
     related = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+    classes = [owner for owner in related if isinstance(owner, Class)]
+    if any(model.attributes(owner).open is not None for owner in classes):
+        return out
     setting: dict[str, list[Stmt] | None] = {}
     for method in cls.methods:
         for read in method.reads:
@@ -116,7 +117,7 @@ def _setting(model: Model, cls: Class, read: Attr, related: Sequence[object]) ->
     stores: list[Stmt] = []
     for owner in related:
         if isinstance(owner, Class):
-            if read.name in owner.bindings or model.attributes(owner).open is not None:
+            if read.name in owner.bindings:
                 return None
             for store in model.project.own_stores(read.name, owner):
                 if store.scope.name != "__init__" or not any(tests(model, store.stmt)):

@@ -96,9 +96,6 @@ def _attributes(model: Model, cls: Class) -> _Reads:
     """Reads of attributes that only constructors set, each time under a condition."""
     out: _Reads = {}
     related = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
-    classes = [owner for owner in related if isinstance(owner, Class)]
-    if any(model.attributes(owner).open is not None for owner in classes):
-        return out
     setting: dict[str, list[Stmt] | None] = {}
     for method in cls.methods:
         for read in method.reads:
@@ -109,7 +106,9 @@ def _attributes(model: Model, cls: Class) -> _Reads:
             stores = setting[read.name]
             if stores and not is_expected(model, read, AttributeError):
                 out[read.name, read.row, read.col] = read, method, stores
-    return out
+    classes = [owner for owner in related if isinstance(owner, Class)] if out else []
+    is_open = any(model.attributes(owner).open is not None for owner in classes)
+    return {} if is_open else out
 
 
 def _setting(model: Model, cls: Class, read: Attr, related: Sequence[object]) -> list[Stmt] | None:

@@ -54,6 +54,7 @@ from sampler_lint.workspace.project import Module, Project
 from sampler_lint.workspace.requirements import Range, Requirements
 
 if TYPE_CHECKING:
+    from sampler_lint.execution.choices import Unset
     from sampler_lint.execution.epochs import EpochTrial
     from sampler_lint.execution.hollow import Measured
     from sampler_lint.execution.interpreter import Interpreter
@@ -283,7 +284,11 @@ class Model:
         """Whether building an instance runs the ``__init__`` of a base outside the tree."""
         for base in self.flow.mro(cls):
             if isinstance(base, Class) and base.method("__init__") is not None:
-                return bool(self.flow.base_init_calls(base))
+                calls = self.flow.base_init_calls(base)
+                if not calls:
+                    return False
+                if not all(_is_super(call) for call in calls):
+                    return True  # one that is named may be any of those above
         return True
 
     def _stored_names(self, cls: Class) -> set[str]:
@@ -373,6 +378,16 @@ class Model:
             return measured(interpreter, cls)
 
         return self._tried.ask((Model.measured, cls), (cls,), run)
+
+    def unset(self, cls: Class) -> tuple[Unset, ...]:
+        """What a class reads before anything has set it, by a choice (see :mod:`.choices`)."""
+
+        def run(interpreter: Interpreter) -> tuple[Unset, ...]:
+            from sampler_lint.execution.choices import unset
+
+            return unset(interpreter, cls)
+
+        return self._tried.ask((Model.unset, cls), (cls,), run)
 
     def trials_around(self, cls: Class, parameter: str, inner: Class) -> tuple[Trial, ...]:
         """What a sampler class does with objects of another class of the tree as a parameter."""
@@ -625,6 +640,15 @@ def scopes_inside(cls: Class) -> Iterator[Scope]:
     """The class body and every function in it, nested ones too."""
     yield cls
     yield from cls.module.inside(cls)
+
+
+def _is_super(init: Call) -> bool:
+    """Whether it is ``super().__init__(…)``."""
+    return (
+        isinstance(init.func, Attr)
+        and isinstance(init.func.value, Call)
+        and last_name(init.func.value.func) == "super"
+    )
 
 
 def _dynamic(cls: Class) -> str | None:

@@ -82,6 +82,19 @@ class RaisedError(Exception):
         self.node = node
         self.names = names
 
+    @property
+    def unset(self) -> tuple[str, int, int] | None:
+        """The attribute of a variable's object, or the variable, that is read without a value.
+
+        With the row and column of the read.
+        """
+        match self.kind, self.node:
+            case "AttributeError", ast.Attribute(value=ast.Name(), attr=name) as read:
+                return name, read.lineno, read.col_offset
+            case "UnboundLocalError", ast.Name(id=name) as read:
+                return name, read.lineno, read.col_offset
+        return None
+
     def bare(self) -> RaisedError:
         """The same to keep, without the frames that it came through."""
         return type(self)(self.kind, self.node, self.names)

@@ -40,6 +40,8 @@ class Turn:
     """What its random numbers were seeded with; None when some were not, or with who knows what."""
     goes_on: bool = False
     """Whether it would have yielded more, for ever perhaps."""
+    length_raised: RaisedError | None = None
+    """What ``len()`` raises."""
 
     @property
     def count(self) -> int:
@@ -195,6 +197,8 @@ class Trials(NamedTuple):
     """A world in which no rank yields anything, whatever ``len()`` says, if that is so in all."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
+    unbuilt: RaisedError | None = None
+    """What building it raises, with arguments of which all is known."""
     unknown: str = ""
     """Why there are no usual ones."""
 

@@ -135,8 +135,14 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     try:
         worlds = welcoming(interpreter, spec)
         interpreter.restart(worlds[0].ranks, 0)
-        length_raised = _length(interpreter, spec.build(worlds[0], 0))[1]
-    except (RaisedError, *SILENT) as error:
+        built = spec.build(worlds[0], 0)
+    except RaisedError as error:
+        return Trials(unknown=_reason(error), unbuilt=error.bare())
+    except SILENT as error:
+        return Trials(unknown=_reason(error))
+    try:
+        length_raised = _length(interpreter, built)[1]
+    except SILENT as error:
         return Trials(unknown=_reason(error))
     try:
         try:
@@ -165,7 +171,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     tiny = []
     for world in _TINY:
         with contextlib.suppress(*SILENT):
-            tiny.append(_trial(interpreter, spec, world))
+            tiny.append(one_trial(interpreter, spec, world))
     trials = Trials(
         tuple(usual),
         tuple(tiny),
@@ -220,7 +226,7 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
                 continue
             world = worlds[0]._replace(drop_last=spec.drops[0])
             try:
-                trial = _trial(interpreter, spec, world)
+                trial = one_trial(interpreter, spec, world)
             except SILENT:
                 unclear = True  # only less than it takes by itself may end
                 continue
@@ -241,7 +247,7 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         if option is not None and not (too_much if option in small else refused):
             continue  # no flag lets it in where nothing shuts it out
         try:
-            if guess(spec, partial(_hands_out, interpreter, spec, some[0], option)):
+            if guess(spec, partial(hands_out, interpreter, spec, some[0], option)):
                 spec.settled = option
                 if spec.goes_on:
                     return
@@ -272,7 +278,7 @@ def _each(
     """The worlds that it can be tried in."""
     for world in worlds:
         with contextlib.suppress(*SILENT):
-            yield _trial(interpreter, spec, world, option)
+            yield one_trial(interpreter, spec, world, option)
 
 
 def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
@@ -320,7 +326,7 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
     return False
 
 
-def _hands_out(
+def hands_out(
     interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
 ) -> bool:
     """Whether each rank of a world hands something out.
@@ -329,7 +335,7 @@ def _hands_out(
         RaisedError: the class does not let itself be built or iterated.
     """
     try:
-        trial = _trial(interpreter, spec, world, option)
+        trial = one_trial(interpreter, spec, world, option)
     except GoesOnError:
         spec.goes_on = True
         return True
@@ -342,7 +348,7 @@ def _tell_samples(interpreter: Interpreter, spec: SetUp) -> None:
     """Guess what is left unknown, so that it is known which samples are yielded, if that helps."""
 
     def tells() -> bool:
-        return _is_told(_trial(interpreter, spec, _WORLDS[0]))
+        return _is_told(one_trial(interpreter, spec, _WORLDS[0]))
 
     with contextlib.suppress(RaisedError, OverBudgetError):
         if guess(spec, tells):
@@ -549,7 +555,7 @@ def _usual(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> 
     """The usual worlds one by one; raises where the class cannot be tried."""
     for number, world in enumerate(worlds):
         for drop_last in spec.drops:
-            trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
+            trial = one_trial(interpreter, spec, world._replace(drop_last=drop_last))
             if number == 0 and drop_last is spec.drops[0] and trial.raised is not None:
                 raise CannotTellError("how it is used")
             yield trial
@@ -567,15 +573,16 @@ def try_around(
         drops = spec.takes_drop_last or spec.given[1].takes_drop_last
         for world in _SOME:
             for drop_last in (False, True) if drops else (False,):
-                trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
+                trial = one_trial(interpreter, spec, world._replace(drop_last=drop_last))
                 words = [] if spec.takes_drop_last or not drops else [f"drop_last={drop_last}"]
                 out.append(trial._replace(also=", ".join([f"around `{inner.name}`", *words])))
     return () if BUDGET.gone else tuple(out)
 
 
-def _trial(
+def one_trial(
     interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None = None
 ) -> Trial:
+    """What each rank of a world does, with one optional argument given or none."""
     try:
         return _of_all_ranks(interpreter, spec, world, option)
     except RecursionError:
@@ -621,7 +628,7 @@ def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator
     worlds = _SOME if sharded else tuple(world._replace(ranks=1) for world in _SOME)
     for option in itertools.islice(spec.options(), MOST_OPTIONS):
         try:
-            trials = [_trial(interpreter, spec, world, option) for world in worlds]
+            trials = [one_trial(interpreter, spec, world, option) for world in worlds]
         except SILENT:
             continue
         # It may refuse what does not go with the option.
@@ -636,7 +643,7 @@ def _stuck(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> 
     for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
         for world in worlds:
             try:
-                trial = _trial(interpreter, spec, world, option)
+                trial = one_trial(interpreter, spec, world, option)
             except SILENT:
                 continue
             if isinstance(trial.raised, EndlessError):
@@ -715,7 +722,7 @@ def _turn(
     asked: tuple[int, int],
     most: int | None = None,
 ) -> Turn:
-    length, _ = _length(interpreter, instance)
+    length, length_raised = _length(interpreter, instance)
     yielded, raised = _pass(interpreter, instance, most)
     setter = interpreter.method(instance, "set_epoch")
     if raised is not None and setter is not None and not yielded and _refuses(raised):
@@ -730,7 +737,8 @@ def _turn(
     of_all = Data.asked_of_all - asked[1]
     of_samples = Data.asked - asked[0] - of_all
     from_data = of_all + of_samples > 0, of_all > 0 and of_samples > 0
-    return Turn(rank, outcome, length, later, raised, *from_data, seeds, goes_on)
+    how = (*from_data, seeds, goes_on, length_raised)
+    return Turn(rank, outcome, length, later, raised, *how)
 
 
 def _pass(

@@ -22,6 +22,7 @@ from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.ranks import is_about_processes
+from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -40,6 +41,7 @@ from sampler_lint.rules._meant import (
     only_tells,
     tell_both,
 )
+from sampler_lint.rules._some_paths import on_some_paths, unset_when_built
 from sampler_lint.syntax.navigation import (
     nodes_in,
     owner_of,
@@ -85,7 +87,9 @@ class UndefinedAttribute(Rule):
         `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where the loader is
         built either with a `DistributedSampler` or with none or another one of torch, which has no
         such method. Also reports a bare `x` that is defined nowhere, where the sampler has
-        `self.x`.
+        `self.x`; and an attribute or local variable that is set under a flag (or another choice
+        that the constructor offers) and read without it, where a simulation of the class with
+        the other choice fails there.
 
     Why is this bad?
         The line raises `AttributeError`, often late: in a branch that never runs on one GPU, on
@@ -129,6 +133,9 @@ class UndefinedAttribute(Rule):
                 yield from self._class(model, module, cls)
             else:
                 yield from self._keeper(model, module, cls)
+            if model.is_meant_as_sampler(cls):
+                yield from on_some_paths(model, module, cls)
+                yield from unset_when_built(model, module, cls)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)
 
@@ -158,7 +165,7 @@ class UndefinedAttribute(Rule):
                 continue
             if read.name.startswith("__") or is_expected(model, read, AttributeError):
                 continue
-            if model.project.stores_near(read.name, read.scope) and _set_from_outside(model, read):
+            if is_stored_outside(model, cls, read.name):
                 continue
             if subclasses is None:
                 subclasses = set()
@@ -541,10 +548,3 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
 def _is_declared(read: Attr) -> bool:
     """``self.x: int``, which reads nothing."""
     return isinstance(read.stmt, Declare) and read.stmt.target is read
-
-
-def _set_from_outside(model: Model, read: Attr) -> bool:
-    """Whether some ``obj.name = …`` that is no method's ``self`` may set it."""
-    return any(
-        store.how != "aug" for store in model.project.outer_stores_near(read.name, read.scope)
-    )

@@ -9,6 +9,7 @@ from sampler_lint.analysis.values import Unknown
 from sampler_lint.domain.concepts import PROTOCOL
 from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import of_class
+from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix
@@ -42,7 +43,7 @@ def not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         else:
             continue
         missing = sorted(
-            name for name in (read & sets) - there if not model.project.outer_stores_near(name, cls)
+            name for name in (read & sets) - there if not is_stored_outside(model, cls, name)
         )
         if missing:
             yield _missing_call(model, module, cls, init, base, method, missing)

@@ -8,6 +8,7 @@ from sampler_lint import catalog
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import base_inits
+from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -55,7 +56,7 @@ def set_by_set_epoch_only(model: Model, module: Module, cls: Class) -> Iterator[
             and store.value.id in params
             and target.name in read
             and target.name not in before
-            and not model.project.outer_stores_near(target.name, cls)
+            and not is_stored_outside(model, cls, target.name)
         ):
             yield _unset(module, cls, init, target.name, read[target.name])
             return

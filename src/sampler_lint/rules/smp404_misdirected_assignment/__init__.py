@@ -19,6 +19,7 @@ from sampler_lint.rules.smp404_misdirected_assignment.kept_seed import seed_not_
 from sampler_lint.rules.smp404_misdirected_assignment.local_names import lost_locals
 from sampler_lint.rules.smp404_misdirected_assignment.no_effect import no_effect
 from sampler_lint.rules.smp404_misdirected_assignment.overwritten import overwritten
+from sampler_lint.rules.smp404_misdirected_assignment.places import confused_places
 from sampler_lint.rules.smp404_misdirected_assignment.state_getter import moving_getters
 from sampler_lint.rules.smp404_misdirected_assignment.unheeded import unheeded, unheeded_by_class
 from sampler_lint.syntax.nodes import Stmt
@@ -40,10 +41,12 @@ class MisdirectedAssignment(Rule):
         - an attribute with the name of a property, or of a method that the class calls,
         - a `seed` that the constructor stores and nothing reads, next to a shuffle with a global
           generator,
-        - a generator that an iteration makes and seeds, and that nothing draws from, next to a
-          draw from a global one,
+        - a generator that an iteration makes and seeds, next to a draw of torch from a global one,
+          where nothing draws from it, or another draw beside that one does,
         - a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is
           built gets a constant instead,
+        - a rank that is set to the number of processes, or the other way round
+          (`num_replicas = dist.get_rank()`),
         - a `state_dict` that stores its argument as the sampler's own position,
         - an abstract method of the first base class that hides the real one of a later base.
 
@@ -84,6 +87,7 @@ class MisdirectedAssignment(Rule):
         reads = Reads(model)
         yield from unread_outside(model, reads)
         yield from unheeded(model)
+        yield from confused_places(model)
         told: set[Stmt] = set()
         for module, cls in model.classes():
             if not model.is_meant_as_sampler(cls):

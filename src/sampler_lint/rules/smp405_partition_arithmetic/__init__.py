@@ -32,6 +32,7 @@ class PartitionArithmetic(Rule):
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
+        - batches that are never emptied, so that each holds those before it,
         - a class that works with two ranks, and fails on a lookup with more.
 
         Datasets that divide themselves among ranks or workers are simulated on each of them, and
@@ -41,6 +42,7 @@ class PartitionArithmetic(Rule):
         - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
         - a list compared with a batch size,
+        - a step or a divisor that is the rank, which is 0 on the first one,
         - in any function, a counter that selects the items of a process
           (`i % world_size == rank`) and is only advanced for those.
 

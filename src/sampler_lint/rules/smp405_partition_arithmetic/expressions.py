@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, only
 from sampler_lint.domain.batches import is_list
-from sampler_lint.domain.concepts import BATCH_SIZE
+from sampler_lint.domain.concepts import BATCH_SIZE, RANGES, RANK
+from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
@@ -23,6 +24,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
     Call,
+    Choice,
     Compare,
     Const,
     Expr,
@@ -32,6 +34,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Simple,
     Stmt,
+    Try,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -43,10 +46,44 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
         if isinstance(stmt, For):
             yield from _first_never_removed(model, module, function, stmt)
         for node in nodes_in([stmt]):
+            yield from _by_rank(model, module, node, stmt)
             if isinstance(node, Index):
                 yield from _minus_zero(model, module, function, node, stmt)
             elif isinstance(node, Compare):
                 yield from _list_as_number(model, module, node)
+
+
+def _by_rank(model: Model, module: Module, node: Expr, stmt: Stmt) -> Iterator[Suspect]:
+    """``x[first::rank]``, ``range(first, n, rank)``, ``n // rank``: the first rank is 0."""
+    match node:
+        case Bin(op="Mod" | "FloorDiv" | "Div", right=Name() | Attr() as by):
+            name, fails = last_name(by), "ZeroDivisionError"
+        case Call(positional=[_, _, Name() | Attr() as by]) if RANGES.is_call(node):
+            name, fails = last_name(by), "ValueError"
+        case Index() if RANK.is_mentioned(node):
+            key = slice_of(module, node)
+            step = None if key is None else key.step
+            name, fails = getattr(step, "attr", getattr(step, "id", None)), "ValueError"
+        case _:
+            return
+    if not RANK.says(name) or _asks_rank(model, stmt):
+        return
+    yield Suspect(
+        module,
+        node,
+        f"`{text_of(module.source, node)}` goes by `{name}`, which is 0 on the first rank",
+        effect=f"{fails} on rank 0, and other shares than the ranks are to have",
+        advice="go by the number of ranks",
+    )
+
+
+def _asks_rank(model: Model, stmt: Stmt) -> bool:
+    """Whether something on the way to a statement, or in it, asks for the rank, or takes errors."""
+    asked = [test for test, _ in tests(model, stmt)]
+    asked += [node.test for node in nodes_in([stmt]) if isinstance(node, Choice) and node.test]
+    return any(map(RANK.is_mentioned, asked)) or any(
+        isinstance(outer, Try) for outer in stmt.ancestors()
+    )
 
 
 def _first_never_removed(

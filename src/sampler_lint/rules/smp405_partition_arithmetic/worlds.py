@@ -6,13 +6,15 @@ import ast
 import builtins
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from sampler_lint.domain import concepts
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
+from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
@@ -73,6 +75,10 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if suspect is not None:
             yield suspect
             return
+    grown = _ever_growing((*known, *trials.endless))
+    if grown is not None:
+        yield _never_emptied(model, module, cls, grown)
+        return
     if trials.repeated is not None or trials.torn is not None:
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
@@ -97,6 +103,40 @@ def _breaks_with_more(known: tuple[Trial, ...]) -> Trial | None:
     same = len(fails) == 1 and None not in fails
     is_told = len(few) > 1 and len(many) > 1 and not any(trial.raised for trial in few)
     return many[0] if same and is_told else None
+
+
+def _ever_growing(known: tuple[Trial, ...]) -> Trial | None:
+    """A world in which each batch begins with the whole one before, if that is so in all."""
+    several = [trial for trial in known if trial.raised is None and _batches(trial)]
+    found = len(several) >= FEWEST_GUESSED and all(
+        len(batch) < len(following) and following[: len(batch)] == batch
+        for trial in several
+        for batches in _batches(trial)
+        for batch, following in pairwise(batches)
+    )
+    return several[0] if found else None
+
+
+def _batches(trial: Trial) -> list[list[Any]]:
+    """The batches of each rank that yields more than two."""
+    return [
+        list(turn.reading.items)
+        for turn in trial.turns
+        if turn.count > 2 and turn.in_batches and turn.indices is not None
+    ]
+
+
+def _never_emptied(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    iterate = defined_by(model, cls, "__iter__")
+    where = module if iterate is None else model.module_of(iterate)
+    sizes = [len(batch) for batch in _batches(trial)[0]]
+    return Suspect(
+        where,
+        name_of(where, cls if iterate is None else iterate),
+        f"`{cls.name}` never empties its batch: each one begins with all that were before",
+        effect=f"with {trial.story}, a rank gets batches of {listed(sizes)} samples",
+        advice="begin a new list once a batch has been yielded",
+    )
 
 
 def _failed_lookup(trial: Trial) -> ast.AST | None:

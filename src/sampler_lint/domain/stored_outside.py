@@ -1,0 +1,36 @@
+"""Attributes that the program may store on an object from outside of its methods."""
+
+from __future__ import annotations
+
+from sampler_lint.analysis.values import ExtObj, Obj, Unknown, Value
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import holds_options
+from sampler_lint.syntax.nodes import Attr, Class, Store
+
+
+def is_stored_outside(model: Model, cls: Class, name: str) -> bool:
+    """Whether some ``obj.name = …`` that is no method's ``self`` may set it on an instance.
+
+    ``obj.name += …`` reads it first, and what certainly is another object has no say.
+    """
+    return any(
+        store.how != "aug" and _may_be_on(model, cls, store)
+        for store in model.project.outer_stores_near(name, cls)
+    )
+
+
+def _may_be_on(model: Model, cls: Class, store: Store) -> bool:
+    assert isinstance(store.target, Attr)
+    owner = store.target.value
+    if holds_options(model, owner):
+        return False
+    values = model.flow.values(owner)
+    return not values or any(_may_be(model, cls, value) for value in values)
+
+
+def _may_be(model: Model, cls: Class, value: Value) -> bool:
+    """Whether a value may be an instance of the class, of a subclass, or told of as its base."""
+    if not isinstance(value, Obj):
+        return isinstance(value, (Unknown, ExtObj))
+    mro = model.flow.mro(cls)
+    return value.cls in mro or (isinstance(value.cls, Class) and cls in model.flow.mro(value.cls))

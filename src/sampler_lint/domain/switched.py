@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
-from operator import is_
 from typing import TypeGuard
 
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, given_by, parameter_of
+from sampler_lint.analysis.origins import LOCAL, Hop, given_by, origins, parameter_of
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.domain.wrapping import parameter_kept
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope, Stmt
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Name,
+    Scope,
+    Stmt,
+    last_name,
+)
 
 #: How a loader is handed on within a function, also through what wraps it.
 _HERE = LOCAL | Hop.PART | Hop.ELEMENT
@@ -54,14 +63,15 @@ def _steps_made(model: Model, scope: Scope, within: Stmt | None) -> list[Call]:
 def _by_choice(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stmt | None) -> bool:
     made = _steps_made(model, scope, within)
     chosen = {
-        binding.stmt
-        for bound in (scope.bindings.values() if made else ())
-        if len(bound) > 1
-        for binding in bound
-        if binding.stmt is not None
-        and isinstance(binding.value, (Attr, Name))
-        and any(map(loader.may_be, model.flow.values(binding.value)))
-        and depends_on(model.flow, source, partial(is_, binding.value), _HERE) is not None
+        stmt
+        for step in (origins(model.flow, source, _HERE) if made else ())
+        if isinstance(step.expr, (Attr, Name))
+        and isinstance(stmt := step.expr.stmt, Assign)
+        and stmt.value is step.expr
+        and any(
+            len(scope.bindings.get(name, ())) > 1 for name in map(last_name, stmt.targets) if name
+        )
+        and any(map(loader.may_be, model.flow.values(step.expr)))
     }
     return bool(chosen) and all(
         _is_asked_otherwise(model, stmt, call) for stmt in chosen for call in made

@@ -30,7 +30,6 @@ from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp504_evaluation_padding.alone import alone, ways_with
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
-    CORRECTS,
     TOGETHER,
     counts_inline,
     cuts,
@@ -38,6 +37,7 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     is_length,
     is_of_one_turn,
     keeps_by_key,
+    takes_out,
 )
 from sampler_lint.rules.smp504_evaluation_padding.cut_off import cut_off, cut_off_in_hooks
 from sampler_lint.rules.smp504_evaluation_padding.padding import padding_sampler
@@ -258,11 +258,7 @@ def _gathered(model: Model) -> Iterator[Suspect]:
             None,
         )
         later = (s for s in statements(found.scope.body) if s.order >= found.stmt.order)
-        if (
-            gather is not None
-            and not pass_trains(model, found)
-            and not any(CORRECTS.names(node) or cuts(node) for node in nodes_in(later))
-        ):
+        if gather is not None and not pass_trains(model, found) and not takes_out(nodes_in(later)):
             yield Suspect(
                 model.module_of(found.scope),
                 gather.func,

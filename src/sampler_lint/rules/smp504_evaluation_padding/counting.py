@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import (
@@ -23,6 +23,7 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Bin,
     Call,
     Comp,
     Compare,
@@ -85,10 +86,7 @@ def counts_inline(model: Model, found: Pass) -> bool:
     return (
         pass_evaluates(model, found)
         and any(_comes_of_model(model, loop, each) for each in _added(loop))
-        and not any(
-            CORRECTS.names(node) or cuts(node)
-            for node in nodes_in(s for s in statements(scope.body) if s.order >= loop.order)
-        )
+        and not takes_out(nodes_in(s for s in statements(scope.body) if s.order >= loop.order))
     )
 
 
@@ -261,8 +259,7 @@ def _corrects(model: Model, scope: Scope) -> bool:
             for arg in call.args
         ):
             return True
-        nodes = (node for node in nodes_in(statements(inner.body)) if node not in apart)
-        if any(CORRECTS.names(node) or cuts(node) for node in nodes):
+        if takes_out(node for node in nodes_in(statements(inner.body)) if node not in apart):
             return True
     return False
 
@@ -271,6 +268,21 @@ def _builds(model: Model, call: Call) -> bool:
     """Whether a call certainly builds a loader or a sampler."""
     values = model.flow.values(call)
     return bool(values) and all(isinstance(v, Obj) and model.role(v) is not None for v in values)
+
+
+def takes_out(nodes: Iterable[Expr]) -> bool:
+    """Whether some code has to do with repeated samples, or cuts what it counts.
+
+    What a sum is divided by takes nothing out of it.
+    """
+    found = list(nodes)
+    divisors = {
+        part
+        for node in found
+        if isinstance(node, Bin) and node.op == "Div"
+        for part in walk(node.right)
+    }
+    return any(CORRECTS.names(node) or (node not in divisors and cuts(node)) for node in found)
 
 
 def cuts(node: Expr) -> bool:

@@ -78,13 +78,13 @@ def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | N
             first, dominating = bisect_left(orders, orders[first - 1]), bound
             break
         whole = _beside(bound, stmt)
-        if whole is not None and _always_binds(whole, scope, name):
+        if whole is not None and not whole.encloses(stmt) and _always_binds(whole, scope, name):
             first, dominating = bisect_left(orders, whole.order), whole
             break
         first -= 1
         if here - first > MOST_REACHING:
             return None
-    chosen = places[first:here]
+    chosen = [p for p in places[first:here] if not _is_apart(bindings[p].stmt, stmt)]
     loops = [loop for loop in stmt.ancestors() if isinstance(loop, (For, While))]
     for place in places[here : bisect_right(orders, loops[-1].last_order)] if loops else ():
         bound = bindings[place].stmt
@@ -193,6 +193,22 @@ def _dominates(bound: Stmt, stmt: Stmt) -> bool:
 def _beside(bound: Stmt, stmt: Stmt) -> Stmt | None:
     """The statement around ``bound`` that every way to ``stmt`` leads through, if there is one."""
     return next((each for each in bound.ancestors() if _dominates(each, stmt)), None)
+
+
+def _is_apart(bound: Stmt | None, stmt: Stmt) -> bool:
+    """Whether the statements are in two branches of one ``if``, of which no loop runs both."""
+    for each in bound.ancestors() if bound is not None else ():
+        if each.encloses(stmt):
+            return (
+                isinstance(each, If)
+                and _is_in(each.body, bound) is not _is_in(each.body, stmt)
+                and not any(isinstance(outer, (For, While)) for outer in each.ancestors())
+            )
+    return False
+
+
+def _is_in(block: list[Stmt], stmt: Stmt | None) -> bool:
+    return stmt is not None and block[0].order <= stmt.order <= block[-1].last_order
 
 
 def _always_binds(whole: Stmt, scope: Scope, name: str) -> bool:

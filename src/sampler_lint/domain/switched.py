@@ -11,7 +11,6 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.domain.wrapping import parameter_kept
 from sampler_lint.syntax.nodes import (
-    Assign,
     Attr,
     Call,
     Class,
@@ -20,7 +19,6 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Stmt,
-    last_name,
 )
 
 #: How a loader is handed on within a function, also through what wraps it.
@@ -62,20 +60,29 @@ def _steps_made(model: Model, scope: Scope, within: Stmt | None) -> list[Call]:
 
 def _by_choice(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stmt | None) -> bool:
     made = _steps_made(model, scope, within)
+    choices = _choices(model, scope) if made else {}
     chosen = {
-        stmt
-        for step in (origins(model.flow, source, _HERE) if made else ())
-        if isinstance(step.expr, (Attr, Name))
-        and isinstance(stmt := step.expr.stmt, Assign)
-        and stmt.value is step.expr
-        and any(
-            len(scope.bindings.get(name, ())) > 1 for name in map(last_name, stmt.targets) if name
-        )
-        and any(map(loader.may_be, model.flow.values(step.expr)))
+        choices[step.expr]
+        for step in (origins(model.flow, source, _HERE) if choices else ())
+        if step.expr in choices and any(map(loader.may_be, model.flow.values(step.expr)))
     }
     return bool(chosen) and all(
         _is_asked_otherwise(model, stmt, call) for stmt in chosen for call in made
     )
+
+
+def _choices(model: Model, scope: Scope) -> dict[Expr, Stmt]:
+    """What variables are given that are given more than one thing, with where they are."""
+    known: dict[Scope, dict[Expr, Stmt]] = model.memo.setdefault(_choices, {})
+    if scope not in known:
+        known[scope] = {
+            binding.value: binding.stmt
+            for bound in scope.bindings.values()
+            if len(bound) > 1
+            for binding in bound
+            if binding.stmt is not None and isinstance(binding.value, (Attr, Name))
+        }
+    return known[scope]
 
 
 def _is_asked_otherwise(model: Model, one: Stmt, other: Call) -> bool:

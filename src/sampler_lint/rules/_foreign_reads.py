@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from types import GeneratorType
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import parameter_of
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.concepts import ASKS_KIND, ITERATED
-from sampler_lint.domain.model import BATCH_SAMPLER, Model
+from sampler_lint.domain.concepts import ASKS_KIND, ITERATED, SAMPLER_ARGUMENTS
+from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import renaming
 from sampler_lint.edits.names import text_of
@@ -87,6 +88,9 @@ def _named_reads(model: Model) -> list[tuple[Module, Attr]]:
 
 
 def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
+    function, _ = parameter_of(read.value) or (None, None)
+    if function is not None and module.is_library(function):
+        return None  # its users may hand in anything
     owners = model.flow.values(read.value)
     had = _had_by_all(model, owners, read.name)
     if not owners or had is None:
@@ -116,8 +120,12 @@ def _had_by_all(model: Model, owners: frozenset[Value], name: str) -> set[str] |
 
 
 def _names(model: Model, owner: Value) -> set[str] | None:
-    """The attributes of what is certainly a sampler or loader; None when there may be others."""
-    if not isinstance(owner, Obj) or model.role(owner) is None:
+    """The attributes of what is certainly a sampler or loader; None when there may be others.
+
+    Of the loaders only torch's: the catalog does not have all that those of frameworks add.
+    """
+    role = model.role(owner)
+    if not isinstance(owner, Obj) or (role not in SAMPLER_ARGUMENTS and owner.cls != DATA_LOADER):
         return None
     if isinstance(owner.cls, str):
         names: set[str] = {*dir(object), "__dict__"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 from sampler_lint.analysis.origins import LOCAL, Hop, given_by, origins, parameter_of
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import tests
@@ -87,19 +85,25 @@ def _choices(model: Model, scope: Scope) -> dict[Expr, Stmt]:
 
 def _is_asked_otherwise(model: Model, one: Stmt, other: Call) -> bool:
     """Whether a parameter that stays what it is decides against one of two places of a function."""
-    asked = [(test.id, answer) for test, answer in tests(model, one) if _is_kept(test)]
-    return any(
+    asked = [
+        (test.id, answer)
+        for test, answer in tests(model, one)
+        if isinstance(test, Name) and _is_kept(test)
+    ]
+    return bool(asked) and any(
         isinstance(test, Name) and (test.id, not answer) in asked
         for test, answer in tests(model, other)
     )
 
 
-def _is_kept(test: Expr) -> TypeGuard[Name]:
+def _is_kept(test: Name) -> bool:
     found = parameter_of(test)
     return found is not None and len(found[0].bindings[found[1].name]) == 1
 
 
 def _by_loader(model: Model, scope: Scope, loader: Obj, within: Stmt | None) -> bool:
+    if not isinstance(loader.cls, Class):
+        return False
     made = _steps_made(model, scope, within)
     return bool(made) and all(_is_asked_of(model, call, loader) for call in made)
 

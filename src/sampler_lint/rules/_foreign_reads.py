@@ -82,7 +82,7 @@ def _named_reads(model: Model) -> list[tuple[Module, Attr]]:
             for read in scope.reads
             if ITERATED.names(read.value)
             and self_class(read.value) is None
-            and not read.name.startswith("__")
+            and not read.name.startswith("_")
         ]
     return kept
 
@@ -143,7 +143,7 @@ def _names(model: Model, owner: Value) -> set[str] | None:
 
 #: What an iterator has: the points-to analysis takes what `iter` gives for the object itself;
 #: torch's had `next` until 1.13.
-_OF_ITERATORS = frozenset({*dir(GeneratorType), "next", "_shutdown_workers", "_reset"})
+_OF_ITERATORS = frozenset({*dir(GeneratorType), "next"})
 
 
 def is_asked_first(stmt: Stmt | None, of: Expr, name: str) -> bool:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Value
-from sampler_lint.domain.concepts import SAMPLER_ARGUMENTS
+from sampler_lint.domain.concepts import RESTORES, SAMPLER_ARGUMENTS, SEEDS_ONE
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.samplers import may_shuffle
 from sampler_lint.syntax.nodes import Attr, Call, Const, last_name
 
 _MADE = "torch.Generator"
 _SEEDED = f"{_MADE}().manual_seed"
-#: What else may be done to a generator, that does not change what it draws.
-_LOOKS = frozenset({"device", "get_state", "initial_seed"})
 
 
 class FixedGenerator(NamedTuple):
@@ -25,7 +22,7 @@ class FixedGenerator(NamedTuple):
 
 
 def fixed_generator(model: Model, user: Obj) -> FixedGenerator | None:
-    """The generator by which torch's loader or sampler shuffles, if a literal alone seeds it.
+    """The generator by which torch's loader or sampler shuffles, if one literal alone seeds it.
 
     torch draws the order of a pass from the generator it is given (torch/utils/data/sampler.py,
     ``RandomSampler.__iter__``); a loader with a sampler draws no order.
@@ -37,12 +34,10 @@ def fixed_generator(model: Model, user: Obj) -> FixedGenerator | None:
     site = made.pop() if len(made) == 1 else None
     if site is None:
         return None
-    seeders = list(_seeders(model, site))
-    literals = [_literal(call) for call in seeders]
-    first = literals[0] if literals else None
-    if first is None or any(each is None or each.value != first.value for each in literals):
-        return None
-    return FixedGenerator(seeders[0], first)
+    seeders = _seeders(model, site)
+    call = seeders[0] if len(seeders) == 1 else None
+    literal = _literal(call) if call is not None else None
+    return FixedGenerator(call, literal) if call is not None and literal is not None else None
 
 
 def _orders(model: Model, user: Obj) -> bool:
@@ -69,22 +64,27 @@ def _maker(model: Model, value: Value) -> Call | None:
     return inner if isinstance(inner, Call) else None
 
 
-def _seeders(model: Model, made: Call) -> Iterator[Call]:
-    """Everything in its program that may seed the generator, or put it into another state."""
-    for module in model.project.modules_near(made.scope):
-        for call in module.facts.all_calls:
-            func = call.func
-            if not isinstance(func, Attr) or func.name in _LOOKS:
-                continue
-            if func.value is made:
-                yield call
-            elif func.name in {"manual_seed", "seed", "set_state"}:
-                owners = model.flow.values(func.value)
-                if any(
-                    _maker(model, owner) is made or not isinstance(owner, (Ext, ExtObj, Obj))
-                    for owner in owners
-                ):
-                    yield call
+def _seeders(model: Model, made: Call) -> list[Call | None]:
+    """What in its program may seed the generator, or put it into another state.
+
+    None where a call does so to what is not known.
+    """
+    known: dict[str, dict[Call | None, list[Call | None]]] = model.memo.setdefault(_seeders, {})
+    program = model.project.program_of(model.module_of(made.scope))
+    if program not in known:
+        found = known[program] = {}
+        for module in model.project.modules_near(made.scope):
+            for call in module.facts.all_calls:
+                func = call.func
+                if not isinstance(func, Attr):
+                    continue
+                if SEEDS_ONE.is_call(call) or RESTORES.names(func):
+                    for owner in model.flow.values(func.value):
+                        if (maker := _maker(model, owner)) is not None:
+                            found.setdefault(maker, []).append(call)
+                        elif not isinstance(owner, (Ext, ExtObj, Obj)):
+                            found.setdefault(None, []).append(None)
+    return [*known[program].get(made, ()), *known[program].get(None, ())]
 
 
 def _literal(call: Call) -> Const | None:

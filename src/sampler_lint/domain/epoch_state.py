@@ -27,7 +27,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, on_super, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -127,7 +127,7 @@ def _used(function: Function, method: Function) -> Iterator[tuple[str, Class | N
     for read in function.reads:
         if self_class(read.value) is not None:
             yield read.name, None
-        elif isinstance(read.value, Call) and last_name(read.value.func) == "super":
+        elif on_super(read):
             yield read.name, method.cls
     for call in function.calls:
         if not call.positional or self_class(call.positional[0]) is None:

@@ -33,7 +33,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.tried import Tried
 from sampler_lint.findings import Place
-from sampler_lint.syntax.navigation import built_by_itself, self_class
+from sampler_lint.syntax.navigation import built_by_itself, on_super, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -287,7 +287,7 @@ class Model:
                 calls = self.flow.base_init_calls(base)
                 if not calls:
                     return False
-                if not all(_is_super(call) for call in calls):
+                if not all(on_super(call.func) for call in calls):
                     return True  # one that is named may be any of those above
         return True
 
@@ -640,15 +640,6 @@ def scopes_inside(cls: Class) -> Iterator[Scope]:
     """The class body and every function in it, nested ones too."""
     yield cls
     yield from cls.module.inside(cls)
-
-
-def _is_super(init: Call) -> bool:
-    """Whether it is ``super().__init__(…)``."""
-    return (
-        isinstance(init.func, Attr)
-        and isinstance(init.func.value, Call)
-        and last_name(init.func.value.func) == "super"
-    )
 
 
 def _dynamic(cls: Class) -> str | None:

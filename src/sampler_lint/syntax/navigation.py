@@ -41,6 +41,7 @@ from sampler_lint.syntax.nodes import (
     While,
     With,
     Yield,
+    last_name,
 )
 
 T = TypeVar("T")
@@ -233,6 +234,15 @@ def method_around(scope: Scope) -> Function | None:
         if isinstance(each, Function) and each.cls is not None:
             return each
     return None
+
+
+def on_super(expr: Expr) -> bool:
+    """Whether something is asked of ``super()``, as ``super().__iter__`` is."""
+    return (
+        isinstance(expr, Attr)
+        and isinstance(expr.value, Call)
+        and last_name(expr.value.func) == "super"
+    )
 
 
 def built_by_itself(call: Call) -> Class | None:

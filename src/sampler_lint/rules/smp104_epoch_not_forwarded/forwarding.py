@@ -27,7 +27,7 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Place, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import on_super, self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -35,7 +35,6 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Store,
-    last_name,
 )
 from sampler_lint.workspace.project import Module
 
@@ -188,7 +187,7 @@ def _handed_on(model: Model, state: EpochState) -> tuple[set[str], set[str]]:
                 continue
             is_setter = SETS_EPOCH.says(scope.name)
             sets = [c for c in scope.calls if EPOCH.names(c.func)]
-            sets = [c for c in sets if not _on_super(c)]
+            sets = [c for c in sets if not on_super(c.func)]
             stores = [s for s in scope.stores if _stores_epoch(s)]
             tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
             if is_setter or sets or stores or tells:
@@ -199,15 +198,6 @@ def _handed_on(model: Model, state: EpochState) -> tuple[set[str], set[str]]:
                     and (is_setter or sets or stores or _within(read, tells))
                 )
     return names, others
-
-
-def _on_super(call: Call) -> bool:
-    func = call.func
-    return (
-        isinstance(func, Attr)
-        and isinstance(func.value, Call)
-        and last_name(func.value.func) == "super"
-    )
 
 
 def _stores_epoch(store: Store) -> bool:

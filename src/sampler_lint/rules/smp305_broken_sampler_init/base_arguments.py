@@ -11,7 +11,7 @@ from sampler_lint.domain.model import SAMPLER, Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import unparse, walk
+from sampler_lint.syntax.navigation import on_super, unparse, walk
 from sampler_lint.syntax.nodes import Arg, Attr, Call, Class, Name, last_name
 from sampler_lint.workspace.project import Module
 from sampler_lint.workspace.requirements import Range
@@ -20,8 +20,7 @@ from sampler_lint.workspace.requirements import Range
 def extra_arguments(call: Call) -> list[Arg]:
     """What the call passes beside ``self``."""
     assert isinstance(call.func, Attr)
-    through_super = isinstance(call.func.value, Call) and last_name(call.func.value.func) == "super"
-    if through_super:
+    if on_super(call.func):
         return call.args
     if isinstance(call.func.value, (Name, Attr)):
         return call.args[1:]

@@ -14,7 +14,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import self_class
+from sampler_lint.syntax.navigation import on_super, self_class
 from sampler_lint.syntax.nodes import Attr, Call, Class, Function, Scope, last_name
 from sampler_lint.workspace.project import Module
 
@@ -65,10 +65,7 @@ def _run_at_last(model: Model, cls: Class, method: str) -> Function | str | Unkn
 
 
 def _calls_base(call: Call, method: str) -> bool:
-    func = call.func
-    if not isinstance(func, Attr) or func.name != method:
-        return False
-    return isinstance(func.value, Call) and last_name(func.value.func) == "super"
+    return last_name(call.func) == method and on_super(call.func)
 
 
 def is_given_away(model: Model, init: Function) -> bool:

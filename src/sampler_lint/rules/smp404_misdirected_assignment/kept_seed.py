@@ -9,7 +9,14 @@ from sampler_lint.domain.draws import global_draw
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import expressions, self_class, statements, unparse, walk
+from sampler_lint.syntax.navigation import (
+    expressions,
+    on_super,
+    self_class,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -35,9 +42,7 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
     family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
     scopes = [s for one in family if isinstance(one, Class) for s in scopes_inside(one)]
     if any(r.name == "seed" for scope in scopes for r in scope.reads) or any(
-        isinstance(call.func, Attr)
-        and call.func.name == "__iter__"
-        and last_name(getattr(call.func.value, "func", call.func.value)) == "super"
+        last_name(call.func) == "__iter__" and on_super(call.func)
         for scope in scopes
         for call in scope.calls
     ):

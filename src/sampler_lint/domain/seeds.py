@@ -9,9 +9,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import EVERYWHERE, Hop, Step, origins, parameter_of
-from sampler_lint.analysis.values import Ext, FuncRef, Obj, Partial
+from sampler_lint.analysis.values import Ext, FuncRef, ModRef, Obj, Partial
 from sampler_lint.domain.concepts import (
     ENVIRONMENT,
     SEED,
@@ -21,7 +21,7 @@ from sampler_lint.domain.concepts import (
     called_name,
     library_of,
 )
-from sampler_lint.domain.draws import draw_of_process, is_drawn, is_module
+from sampler_lint.domain.draws import draw_of_process, is_drawn
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
@@ -280,7 +280,7 @@ def _setting_at(model: Model, step: Step) -> Iterator[Setting]:
     expr = step.expr
     if isinstance(expr, Attr) and not _is_func(step) and self_class(expr.value) is None:
         whole = unparse(expr)
-        is_seed = is_seed_name(expr.name) and not is_module(model, expr.value)
+        is_seed = is_seed_name(expr.name) and not _is_file(model, expr.value)
         is_other = isinstance(expr.value, Call) or WORKERS.says(whole) or _is_redrawn(model, expr)
         if is_seed and not is_other:
             yield Setting(whole, expr)
@@ -292,6 +292,11 @@ def _setting_at(model: Model, step: Step) -> Iterator[Setting]:
             yield Setting(str(key.value), expr)
     elif (parameter := parameter_of(expr)) is not None:
         yield from _parameter_settings(model, *parameter)
+
+
+def _is_file(model: Model, expr: Expr) -> bool:
+    """Whether it is a file of the tree, whose names its own lines set."""
+    return any(isinstance(value, ModRef) for value in model.flow.values(expr))
 
 
 def _looks_up(call: Call) -> bool:
@@ -352,8 +357,11 @@ def _parameter_settings(model: Model, function: Function, param: Param) -> Itera
         call for call in model.flow.callers(function) if not is_test(model.module_of(call.scope))
     ]
     for call in calls:
-        if passed(function, param, call) is None:
+        given = passed(function, param, call)
+        if given is None:
             yield Setting(param.name, call)
+        elif given is MISSING and param.default is None and function.decorators:
+            yield Setting(param.name, function)  # its decorator passes it, as of a command
     if calls:
         return
     made = function.cls if function.name == "__init__" else None

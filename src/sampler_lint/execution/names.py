@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -174,18 +175,26 @@ class Names:
 
     def local_classes(self, name: str) -> list[ast.ClassDef]:
         """The classes of that name in functions, without those that read a function's names."""
-        found: dict[ast.ClassDef, bool] = {}
-        for function in ast.walk(self.tree):
-            if isinstance(function, ast.FunctionDef):
-                nodes = list(ast.walk(function))
-                for node in nodes:
-                    if isinstance(node, ast.ClassDef) and node.name == name:
-                        inside = set(ast.walk(node))
-                        bound = {_bound(n) for n in nodes if n not in inside and n is not function}
-                        used = {n.id for n in inside if isinstance(n, ast.Name)}
-                        used -= set(map(_bound, inside))
-                        found[node] = found.get(node, True) and not bound & used
-        return [node for node, is_apart in found.items() if is_apart]
+        return [
+            node
+            for node, functions in self._local_classes.get(name, ())
+            if not _reads_names_of(node, functions)
+        ]
+
+    @functools.cached_property
+    def _local_classes(self) -> dict[str, list[tuple[ast.ClassDef, list[ast.FunctionDef]]]]:
+        """By name, each class inside functions, with these."""
+        found: dict[str, list[tuple[ast.ClassDef, list[ast.FunctionDef]]]] = {}
+        todo: list[tuple[ast.AST, list[ast.FunctionDef]]] = [(self.tree, [])]
+        while todo:
+            node, functions = todo.pop()
+            if isinstance(node, ast.ClassDef) and functions:
+                found.setdefault(node.name, []).append((node, functions))
+            elif isinstance(node, ast.FunctionDef):
+                functions = [*functions, node]
+            if not isinstance(node, ast.expr):
+                todo += [(child, functions) for child in ast.iter_child_nodes(node)]
+        return found
 
     def klass(self, node: ast.ClassDef) -> Klass:
         """The class of a ``class`` statement."""
@@ -253,6 +262,14 @@ def _fields_init(klass: Klass) -> ast.FunctionDef:
         made.args.args.append(ast.arg(name, field.annotation))
         made.args.defaults += [] if default is None else [default]
     return ast.fix_missing_locations(made)
+
+
+def _reads_names_of(node: ast.ClassDef, functions: list[ast.FunctionDef]) -> bool:
+    """Whether a class reads a name that one of the functions around it binds."""
+    inside = set(ast.walk(node))
+    used = {n.id for n in inside if isinstance(n, ast.Name)} - set(map(_bound, inside))
+    outside = (n for f in functions for n in ast.walk(f) if n not in inside and n is not f)
+    return any(_bound(n) in used for n in outside)
 
 
 def _bound(node: ast.AST) -> str:

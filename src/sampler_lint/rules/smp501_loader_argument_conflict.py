@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import given_as
-from sampler_lint.analysis.values import ClassRef, Ext, Table
+from sampler_lint.analysis.values import ClassRef, Ext, Partial, Table
 from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
@@ -88,8 +88,8 @@ class LoaderArgumentConflict(Rule):
         """Look at each call that builds a loader with a sampler, and at each pair it gives."""
         for module in model.modules:
             for call in module.facts.all_calls:
-                if _builds_loader(model, call):
-                    given = _arguments(model, call)
+                if _chooses(call) and _builds_loader(model, made := _made(model, call)):
+                    given = _arguments(model, made)
                     found = (_check(model, module, call, given, pair) for pair in _PAIRS)
                     suspect = next(filter(None, found), None)
                     suspect = suspect or _check_iterable(model, module, call, given)
@@ -140,15 +140,24 @@ _NAMES = ("dataset", *dict.fromkeys(name for pair in _PAIRS for name in (pair.fi
 # --------------------------------------------------------------------------- calls
 
 
+def _chooses(call: Call) -> bool:
+    """Whether the call may pass a loader what chooses its samples."""
+    gives = any(arg.stars == 2 or arg.keyword in _NAMES[1:] for arg in call.args)
+    return gives or len(call.positional) > _loader().params.index("sampler")
+
+
+def _made(model: Model, call: Call) -> Call:
+    """The call with what a ``partial`` of the same file adds to it."""
+    made = model.flow.as_made(call)
+    partials = (value for value in model.flow.values(call.func) if isinstance(value, Partial))
+    return made if all(each.site.scope.module is call.scope.module for each in partials) else call
+
+
 def _builds_loader(model: Model, call: Call) -> bool:
     """Whether the call certainly runs torch's ``DataLoader.__init__`` with its arguments."""
     if len(call.args) < 2:
         return False
-    name = last_name(call.func) or ""
-    gives = any(arg.stars == 2 or arg.keyword in _NAMES[1:] for arg in call.args)
-    if not gives and len(call.positional) <= _loader().params.index("sampler"):
-        return False
-    if name == "__init__" and isinstance(call.func, Attr):
+    if last_name(call.func) == "__init__" and isinstance(call.func, Attr):
         values = model.flow.values(call.func)
         return bool(values) and all(
             isinstance(value, Ext) and _is_loader(value.dotted.removesuffix(".__init__"))

@@ -113,7 +113,8 @@ class Attributes(Containers):
     def _attribute_of_made(self, made: ExtObj, name: str, var: Var) -> None:
         """An attribute of what an outside call made: an object that the tree keeps there.
 
-        What else it may be is not known: a namespace of options has values of its own.
+        That is one it stores, or passes by that name. What else it may be is not known: a
+        namespace of options has values of its own.
         """
         outside = Ext(_dotted_attribute(made.dotted, name))
         stores = [
@@ -121,13 +122,16 @@ class Attributes(Containers):
             for store in self.project.outer_stores_near(name, made.site.scope)
             if store.value is not None and store.how == "assign"
         ]
-        if not stores:
+        given = _given_by_name(made.site, name)
+        if not stores and given is None:
             self._add(var, outside)
             return
 
         def start(kept: Var) -> None:
             for store in stores:
                 self._keep_objects(store, made, kept)
+            if given is not None:
+                self._on(self._expr(given), partial(self._keep, kept))
 
             def nobody() -> None:
                 if all(isinstance(value, Lit) for value in kept.values):
@@ -142,15 +146,15 @@ class Attributes(Containers):
         assert isinstance(store.target, Attr)
         assert store.value is not None
         source = self._part(self._expr(store.value), store.path)
-
-        def keep(value: Value) -> None:
-            if isinstance(value, (Obj, Pack, Table)) or value == _NONE:
-                self._add(kept, value)
-
+        keep = partial(self._keep, kept)
         self._on(
             self._expr(store.target.value),
             lambda owner: self._on(source, keep) if owner == made else None,
         )
+
+    def _keep(self, kept: Var, value: Value) -> None:
+        if isinstance(value, (ExtObj, Obj, Pack, Table)) or value == _NONE:
+            self._add(kept, value)
 
     def field(self, obj: Obj, name: str) -> Var:
         """The attribute ``name`` of an object."""
@@ -464,6 +468,14 @@ class Attributes(Containers):
 
 
 _NONE = Lit(None, "NoneType")
+
+
+def _given_by_name(call: Call, name: str) -> Expr | None:
+    """What a call passes by a name, as a keyword or in a dict display: ``edict({"loader": …})``."""
+    given = [arg.value for arg in call.args if arg.keyword == name]
+    for shown in (arg for arg in call.positional if isinstance(arg, Map)):
+        given += [item for key, item in shown.items if isinstance(key, Const) and key.value == name]
+    return given[0] if given else None
 
 
 def _dotted_attribute(dotted: str, name: str) -> str:

@@ -11,7 +11,7 @@ from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOC
 from sampler_lint.domain.conditions import contradict, is_left_out
 from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
@@ -336,11 +336,24 @@ def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
         moves = any(
             isinstance(call.func, Attr) and SETS_EPOCH.names(call.func) for call in scope.calls
         ) or any(
-            isinstance(store.target, Attr) and EPOCH.names(store.target) for store in scope.stores
+            isinstance(store.target, Attr)
+            and EPOCH.names(store.target)
+            and not _is_loaders_own(model, store.target)
+            for store in scope.stores
         )
         if moves and (scope in passing or runs_in(model, found.loop, scope) is not False):
             return True
     return False
+
+
+def _is_loaders_own(model: Model, epoch: Attr) -> bool:
+    """Whether it is what a loader of torch's counts for itself: its sampler's is another."""
+    cls = self_class(epoch.value)
+    return (
+        cls is not None
+        and model.flow.is_a(cls, DATA_LOADER) is True
+        and not any(isinstance(c, Class) and epoch.name in c.bindings for c in model.flow.mro(cls))
+    )
 
 
 def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:

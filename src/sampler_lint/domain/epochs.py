@@ -31,7 +31,13 @@ from sampler_lint.domain.steps import (
 )
 from sampler_lint.domain.switched import is_switched_off
 from sampler_lint.domain.turns import epoch_expression, repeats
-from sampler_lint.domain.wrapping import flat, held, iterated_attributes, parameter_kept
+from sampler_lint.domain.wrapping import (
+    flat,
+    held,
+    iterated_attributes,
+    loader_below,
+    parameter_kept,
+)
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.syntax.navigation import (
     children,
@@ -199,6 +205,12 @@ def _passes_over(
     if isinstance(source, Const) or (source, stmt, iterated) in seen:
         return
     seen.add((source, stmt, iterated))
+    if (below := loader_below(model, scope, source)) is not None:
+        for loader in model.loaders:
+            cls = loader.cls if loader.site is not None else None
+            if isinstance(cls, Class) and below.cls in model.flow.mro(cls):
+                yield Pass(scope, stmt, below.me, loader, iterated or below.me)
+        return
     if isinstance(source, Call):
         if last_name(source.func) in _NO_BATCHES:
             return

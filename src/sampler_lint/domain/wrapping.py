@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import Hop, ends, parameter_of, part_of
-from sampler_lint.analysis.values import Lit, Obj, Pack, Table, Value, Values, View
+from sampler_lint.analysis.values import Lit, Obj, Pack, Super, Table, Value, Values, View
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
-from sampler_lint.domain.model import BATCH_SAMPLER, Model
+from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
 from sampler_lint.syntax.navigation import (
     nodes_in,
     self_class,
@@ -26,6 +26,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Param,
+    Scope,
     last_name,
 )
 
@@ -220,3 +221,24 @@ def says_sampler(param: Param) -> bool:
             if isinstance(node, (Name, Attr))
         )
     return SAMPLER.says(f"{param.name} {annotation}")
+
+
+class Below(NamedTuple):
+    """A loader as one of its methods names it, and the class of that method."""
+
+    me: Expr
+    cls: Class
+
+
+def loader_below(model: Model, scope: Scope, source: Expr) -> Below | None:
+    """The loader that goes over itself as torch's does, by what ``super()`` gives."""
+    if not (isinstance(source, Call) and last_name(source.func) == "super"):
+        return None
+    named = (*(store.target for store in scope.stores), *scope.reads)
+    mine = (each.value for each in named if isinstance(each, Attr) and self_class(each.value))
+    for value in model.flow.values(source):
+        if isinstance(value, Super) and model.flow.is_a(value.cls, DATA_LOADER):
+            method = lookup(model, value.cls, "__iter__", value.cls)
+            if not isinstance(method, Function) and (me := next(mine, None)) is not None:
+                return Below(me, value.cls)
+    return None

@@ -546,8 +546,11 @@ class _Extractor:
         for keyword in node.keywords:
             stars = 0 if keyword.arg else 2
             call.args.append(Arg(self.expr(keyword.value), keyword.arg, stars))
-        if self.stmt is not None and isinstance(call.func, Name) and call.func.id == "iter":
+        func = call.func
+        if self.stmt is not None and isinstance(func, Name) and func.id == "iter":
             self.scope.iterated += [(arg.value, self.stmt) for arg in call.args[:1]]
+        elif self.stmt is not None and isinstance(func, Attr) and func.name == "__iter__":
+            self.scope.iterated.append((func.value, self.stmt))
         return call
 
     def unpacked(self, node: ast.Starred) -> Expr:

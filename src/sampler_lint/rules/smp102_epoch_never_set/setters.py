@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import Lit, Obj, Value
+from sampler_lint.analysis.values import ExtObj, Lit, Obj, Value
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
@@ -20,7 +21,7 @@ from sampler_lint.domain.epoch_calls import (
     sets_epoch_itself,
     unknown_hook,
 )
-from sampler_lint.domain.epoch_state import wraps
+from sampler_lint.domain.epoch_state import reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model
 from sampler_lint.rules._expected import is_expected
@@ -33,6 +34,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Loop,
+    Name,
     Node,
 )
 
@@ -64,6 +66,8 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         )
         if isinstance(obj, Obj)
     }
+    # What a library reads was there before the sampler, which it has never heard of.
+    data = {one for one in given_to(model, found.inner.loader, "dataset") if type(one) is ExtObj}
     for cls in {obj.cls for obj in ours}:
         if not isinstance(cls, Class) or not _may_be_iterated(model, cls):
             continue
@@ -78,6 +82,8 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         values = model.flow.values(receiver)
         if is_nothing(values) or _raises_unseen(model, node, values):
             continue
+        if values and values <= data:
+            continue
         misses = _replaces(node) or _misses(model, receiver, reached)
         place = _Setter(str(model.place(scope, node)), misses)
         made = as_made(model, receiver, values)
@@ -85,7 +91,7 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             return place
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         if not forwards and scope.module in near:
-            if any(isinstance(v, Obj) and _forwards(model, v) for v in values):
+            if any(isinstance(v, Obj) and _forwards(model, v, ours, data, set()) for v in values):
                 return place
             if not values or any(not isinstance(v, (Obj, Lit)) for v in values):
                 return place
@@ -151,13 +157,52 @@ def _raises_unseen(model: Model, node: Node, values: frozenset[Value]) -> bool:
     )
 
 
-def _forwards(model: Model, value: Obj) -> bool:
-    """Whether an object is a holder whose own ``set_epoch`` may reach any sampler."""
-    return (
-        isinstance(value.cls, Class)
-        and model.role(value) is None
-        and isinstance(model.flow.method(value.cls, "set_epoch"), Function)
-    )
+def _forwards(model: Model, value: Obj, ours: Set[Obj], data: Set[Value], seen: set[Class]) -> bool:
+    """Whether an object is a holder whose own ``set_epoch`` may reach one of these."""
+    cls = value.cls
+    if not isinstance(cls, Class) or model.role(value) is not None or cls in seen:
+        return False
+    if not isinstance(model.flow.method(cls, "set_epoch"), Function):
+        return False
+    seen.add(cls)
+    found = reach(model, cls, "set_epoch")
+    if found.opaque or found.outside:
+        return True
+    receivers = [
+        store.target.value
+        for function in found.functions
+        for store in function.stores
+        if isinstance(store.target, Attr) and EPOCH.names(store.target)
+        if self_class(store.target.value) is None
+    ]
+    for call in found.calls:
+        if isinstance(call.func, Attr) and SETS_EPOCH.names(call.func):
+            receivers.append(call.func.value)
+        elif not _only_asks(call):
+            return True
+    for receiver in receivers:
+        values = model.flow.values(receiver)
+        for one in {*as_made(model, receiver, values)} - data:
+            if not isinstance(one, (Obj, Lit)) or any(obj.may_be(one) for obj in ours):
+                return True
+            if isinstance(one, Obj) and (
+                one.site is None or _forwards(model, one, ours, data, seen)
+            ):
+                return True
+        if not values:
+            return True
+    return False
+
+
+def _only_asks(call: Call) -> bool:
+    """Whether it calls a function of Python's that sets nothing, or another method of its own."""
+    if isinstance(call.func, Attr):
+        return self_class(call.func.value) is not None
+    return isinstance(call.func, Name) and call.func.id in _ASKING
+
+
+#: Functions of Python's that set nothing of what they are given.
+_ASKING = frozenset({"enumerate", "hasattr", "int", "isinstance", "len", "print", "range", "zip"})
 
 
 def _epoch_sets(model: Model) -> EpochSets:

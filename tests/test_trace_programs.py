@@ -101,10 +101,11 @@ def test_programs(name, tmp_path, gloo_session):
     check(KNOWN[name], tmp_path, gloo_session)
 
 
+# Each rank imports its framework, which takes most of the time: `benchmarks/runs.py` runs them all.
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
     "program",
-    [pytest.param(one, id=one.name) for file in FRAMEWORKS for one in programs(file)],
+    [pytest.param(one, id=one.name) for file in FRAMEWORKS for one in [*programs(file)][::3]],
 )
 def test_frameworks(program, tmp_path, gloo_session):
     check(program, tmp_path, gloo_session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
@@ -73,10 +73,30 @@ def _whole_pass(model: Model, dataset: Obj) -> Function | None:
     if not isinstance(method, Function):
         return None
     if not knows_no_worker(model, cls):
-        return method if model.sharing(cls).repeats_in_workers else None
+        repeats = model.sharing(cls).repeats_in_workers and not _takes_parts(model, dataset, whole_pass)
+        return method if repeats else None
     sources = list(_sources(model, method, 0))
     is_whole = all(source is not None and _is_whole(model, source) for source in sources)
     return method if sources and is_whole else None
+
+
+def _takes_parts(
+    model: Model, dataset: Obj, whole: Callable[[Model, Obj], Function | None]
+) -> bool:
+    """Whether a dataset reads another one of the tree, which may divide what it gives.
+
+    A small world that the class was tried in has a plain list in its place.
+    """
+    cls = dataset.cls
+    assert isinstance(cls, Class)
+    return any(
+        isinstance(value, Obj)
+        and value.cls is not cls
+        and is_iterated(model, value.cls)
+        and whole(model, value) is None
+        for name in {read.name for read in reach(model, cls, "__iter__", "__next__").self_reads()}
+        for value in model.flow.ask_field(dataset, name)
+    )
 
 
 def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
@@ -118,6 +138,14 @@ def opens_stream(model: Model, expr: Expr) -> bool:
 
 
 def _same_pass(model: Model, dataset: Obj) -> Function | None:
+    known: dict[Obj, Function | None] = model.memo.setdefault(_same_pass, {})
+    if dataset not in known:
+        known[dataset] = None  # of what is made of itself
+        known[dataset] = _gives_the_same(model, dataset)
+    return known[dataset]
+
+
+def _gives_the_same(model: Model, dataset: Obj) -> Function | None:
     cls = dataset.cls
     if (
         not isinstance(cls, Class)
@@ -129,7 +157,8 @@ def _same_pass(model: Model, dataset: Obj) -> Function | None:
     if not isinstance(method, Function):
         return None
     if knows_ranks(model, cls) is not False:
-        return method if model.sharing(cls).repeats_on_ranks else None
+        repeats = model.sharing(cls).repeats_on_ranks and not _takes_parts(model, dataset, _same_pass)
+        return method if repeats else None
     found = reach(model, cls, "__iter__", "__next__")
     is_told = (
         found.opaque

@@ -31,6 +31,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    If,
     Index,
     Map,
     Name,
@@ -147,12 +148,22 @@ def _joins(model: Model, call: Call) -> bool:
 
 
 def is_of_one_turn(loop: Stmt, counting: AugAssign) -> bool:
-    """Whether each turn of a loop begins anew with what a statement of it adds to."""
+    """Whether each turn of a loop begins anew with what a statement of it adds to.
+
+    Not where it only begins if there is nothing yet: ``if total is None: total = …``.
+    """
     root = counting.target
     while isinstance(root, (Attr, Index)):
         root = root.value
     return isinstance(root, Name) and any(
-        isinstance(target, Name) and target.id == root.id
+        isinstance(target, Name)
+        and target.id == root.id
+        and not any(
+            isinstance(node, Name) and node.id == root.id
+            for outer in stmt.ancestors()
+            if isinstance(outer, If) and loop.encloses(outer)
+            for node in walk(outer.test)
+        )
         for stmt in statements([loop])
         if isinstance(stmt, Assign)
         for target in stmt.targets
@@ -197,7 +208,7 @@ def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool
     displays = [
         node.table if isinstance(node, Comp) else node
         for node in nodes_in(statements(loop.body))
-        if isinstance(node, (Comp, Map))
+        if isinstance(node, Map) or (isinstance(node, Comp) and not _goes_by_its_keys(node))
     ]
     return any(
         key is not None
@@ -206,6 +217,20 @@ def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool
         for display in displays
         if display is not None
         for key, _ in display.items
+    )
+
+
+def _goes_by_its_keys(comp: Comp) -> bool:
+    """Whether a dict is made of another one, key by key: ``{name: losses[name] for name in losses}``.
+
+    What losses are called says nothing of samples.
+    """
+    return comp.table is not None and any(
+        same(part.value, comp.iters[0])
+        and any(same(part.key, key) for key, _ in comp.table.items if key)
+        for _, value in comp.table.items
+        for part in walk(value)
+        if isinstance(part, Index)
     )
 
 

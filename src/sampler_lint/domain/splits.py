@@ -73,8 +73,8 @@ def _whole_pass(model: Model, dataset: Obj) -> Function | None:
     if not isinstance(method, Function):
         return None
     if not knows_no_worker(model, cls):
-        repeats = model.sharing(cls).repeats_in_workers and not _takes_parts(model, dataset, whole_pass)
-        return method if repeats else None
+        repeats = model.sharing(cls).repeats_in_workers
+        return None if not repeats or _takes_parts(model, dataset, whole_pass) else method
     sources = list(_sources(model, method, 0))
     is_whole = all(source is not None and _is_whole(model, source) for source in sources)
     return method if sources and is_whole else None
@@ -157,8 +157,8 @@ def _gives_the_same(model: Model, dataset: Obj) -> Function | None:
     if not isinstance(method, Function):
         return None
     if knows_ranks(model, cls) is not False:
-        repeats = model.sharing(cls).repeats_on_ranks and not _takes_parts(model, dataset, _same_pass)
-        return method if repeats else None
+        repeats = model.sharing(cls).repeats_on_ranks
+        return None if not repeats or _takes_parts(model, dataset, _same_pass) else method
     found = reach(model, cls, "__iter__", "__next__")
     is_told = (
         found.opaque

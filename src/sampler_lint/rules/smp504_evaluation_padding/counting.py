@@ -221,7 +221,7 @@ def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool
 
 
 def _goes_by_its_keys(comp: Comp) -> bool:
-    """Whether a dict is made of another one, key by key: ``{name: losses[name] for name in losses}``.
+    """Whether a dict is made of another one by its keys: ``{k: losses[k] for k in losses}``.
 
     What losses are called says nothing of samples.
     """

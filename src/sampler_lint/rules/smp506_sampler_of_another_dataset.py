@@ -65,7 +65,7 @@ class SamplerOfAnotherDataset(Rule):
         told = set()
         for loader in model.loaders:
             data = model.argument(loader, "dataset")
-            if loader.site is None or data is None or in_test_function(loader.site.scope):
+            if loader.site is None or data is None or in_test_function(model, loader.site.scope):
                 continue
             samplers = [(each, _over(model, each, loader)) for each in _choosing(model, loader)]
             known = [(each, over) for each, over in samplers if over is not None]
@@ -131,7 +131,7 @@ def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
     """Evaluation loaders that share what another loader gets, while theirs is left over."""
     taken: dict[tuple[Stmt, str], list[tuple[Call, Name]]] = {}
     for loader in model.loaders:
-        if loader.site is None or loader.site in told or in_test_function(loader.site.scope):
+        if loader.site is None or loader.site in told or in_test_function(model, loader.site.scope):
             continue
         for role in _told_apart_by(model, loader):
             given = model.flow.argument(loader, role)

@@ -112,7 +112,7 @@ class EvaluationPadding(Rule):
                 continue
             if _asks_for_rest(model, sampler.site):
                 continue  # it is known what is counted twice, and told
-            if in_test_function(found.scope):
+            if in_test_function(model, found.scope):
                 continue  # it counts to compare with what it expects
             if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
@@ -296,12 +296,15 @@ def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
 
 
 def _asks_for_training(test: Expr) -> bool:
+    """Whether a test is about training; not by what the object is called whose attribute it is."""
     if isinstance(test, Unary):
         return False
+    nodes = list(walk(test))
+    owners = {node.value for node in nodes if isinstance(node, Attr)}
     named = [
         str(node.value) if isinstance(node, Const) else last_name(node)
-        for node in walk(test)
-        if isinstance(node, (Name, Attr, Const))
+        for node in nodes
+        if isinstance(node, (Name, Attr, Const)) and node not in owners
     ]
     return any(map(TRAINS.says, named)) and not any(map(EVALUATES.says, named))
 

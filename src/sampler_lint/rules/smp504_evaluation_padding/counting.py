@@ -9,14 +9,16 @@ from functools import partial
 from sampler_lint.analysis.origins import (
     Step,
     depends_on,
+    origins,
 )
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Obj, Table
 from sampler_lint.domain.concepts import EVALUATES, Concept
 from sampler_lint.domain.epochs import (
     Pass,
     pass_evaluates,
 )
 from sampler_lint.domain.model import Model
+from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -200,6 +202,51 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         )
         or _puts_into_dict(found)
         or _is_keyed(model, found.stmt, is_drawn)
+        or _is_kept_elsewhere(model, found, drawn)
+    )
+
+
+def _is_kept_elsewhere(model: Model, found: Pass, drawn: set[str]) -> bool:
+    """Whether what a turn calls puts its results under what each sample is called."""
+
+    def is_drawn(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id in drawn and expr.scope is found.scope
+
+    calls, called = found.scope.calls_in(found.stmt), dict[Function, None]()
+    for _ in range(DEEPEST_WRAPPING):
+        new = {c: None for call in calls for c in model.flow.callees(call) if c not in called}
+        called |= new
+        calls = [call for function in new for call in function.calls]
+    return any(
+        isinstance(target, Index)
+        and not any(same(node, target) for node in walk(stmt.value))
+        and _calls_samples(model, target, is_drawn)
+        and depends_on(model.flow, stmt.value, is_drawn) is not None
+        for function in called
+        for stmt in statements(function.body)
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
+    )
+
+
+def _calls_samples(model: Model, target: Index, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether what is stored goes by a key of a dictionary, or by a text, that is a sample's.
+
+    ``scores[mask] = 0`` writes into a tensor.
+    """
+
+    def says(expr: Expr) -> bool:
+        found = depends_on(model.flow, expr, is_drawn, sanitized=_is_made_by_key)
+        return not isinstance(expr, Const) and found is not None
+
+    if any(isinstance(value, Table) for value in model.flow.values(target.value)):
+        return says(target.key)
+    return any(
+        isinstance(step.expr, Other)
+        and step.towards is not None
+        and not isinstance(step.towards.expr, Index)
+        and says(step.expr)
+        for step in origins(model.flow, target.key)
     )
 
 

@@ -128,7 +128,8 @@ def test_a_sibling_in_a_package_does_not_hide_the_top_level(tmp_path: Path) -> N
 
 
 def test_a_package_that_installs_what_it_holds_is_a_root(tmp_path: Path) -> None:
-    made = tree(tmp_path, "src/__init__.py", "src/setup.py", "src/pkg/data.py", "src/run/a/train.py")
+    files = ("src/__init__.py", "src/setup.py", "src/pkg/data.py", "src/run/a/train.py")
+    made = tree(tmp_path, *files)
     assert found(made, "src/run/a/train.py", "pkg.data") == "src/pkg/data.py"
 
 

@@ -11,7 +11,7 @@ from sampler_lint.analysis.origins import (
     depends_on,
     origins,
 )
-from sampler_lint.analysis.values import Obj, Table
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
 from sampler_lint.domain.epochs import (
     Pass,
@@ -207,7 +207,7 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
 
 
 def _is_kept_elsewhere(model: Model, found: Pass, drawn: set[str]) -> bool:
-    """Whether what a turn calls puts its results under what each sample is called."""
+    """Whether what a turn calls keeps its results under a text that says which sample's it is."""
 
     def is_drawn(expr: Expr) -> bool:
         return isinstance(expr, Name) and expr.id in drawn and expr.scope is found.scope
@@ -219,8 +219,9 @@ def _is_kept_elsewhere(model: Model, found: Pass, drawn: set[str]) -> bool:
         calls = [call for function in new for call in function.calls]
     return any(
         isinstance(target, Index)
+        and isinstance(target.value, Attr)
         and not any(same(node, target) for node in walk(stmt.value))
-        and _calls_samples(model, target, is_drawn)
+        and _spells_samples(model, target.key, is_drawn)
         and depends_on(model.flow, stmt.value, is_drawn) is not None
         for function in called
         for stmt in statements(function.body)
@@ -229,25 +230,20 @@ def _is_kept_elsewhere(model: Model, found: Pass, drawn: set[str]) -> bool:
     )
 
 
-def _calls_samples(model: Model, target: Index, is_drawn: Callable[[Expr], bool]) -> bool:
-    """Whether what is stored goes by a key of a dictionary, or by a text, that is a sample's.
-
-    ``scores[mask] = 0`` writes into a tensor.
-    """
-
-    def says(expr: Expr) -> bool:
-        found = depends_on(model.flow, expr, is_drawn, sanitized=_is_made_by_key)
-        return not isinstance(expr, Const) and found is not None
-
-    if any(isinstance(value, Table) for value in model.flow.values(target.value)):
-        return says(target.key)
+def _spells_samples(model: Model, key: Expr, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether a key is a text that spells a sample: a number may be a size, a mask some part."""
     return any(
         isinstance(step.expr, Other)
         and step.towards is not None
         and not isinstance(step.towards.expr, Index)
-        and says(step.expr)
-        for step in origins(model.flow, target.key)
+        and depends_on(model.flow, step.expr, is_drawn, sanitized=_is_of_fields) is not None
+        for step in origins(model.flow, key)
     )
+
+
+def _is_of_fields(step: Step) -> bool:
+    """Whether it is what a dictionary goes by, as a batch does by its fields."""
+    return isinstance(step.expr, Call) and last_name(step.expr.func) in _BY_KEY
 
 
 def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool:

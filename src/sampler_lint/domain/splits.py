@@ -58,10 +58,16 @@ def whole_pass(model: Model, dataset: Obj) -> Function | None:
 
     None where the dataset may ask which worker it is in, draws what it yields or never ends.
     """
-    known: dict[Obj, Function | None] = model.memo.setdefault(whole_pass, {})
+    return _asked_once(model, dataset, _whole_pass)
+
+
+def _asked_once(
+    model: Model, dataset: Obj, find: Callable[[Model, Obj], Function | None]
+) -> Function | None:
+    known: dict[Obj, Function | None] = model.memo.setdefault(find, {})
     if dataset not in known:
         known[dataset] = None  # of what is made of itself
-        known[dataset] = _whole_pass(model, dataset)
+        known[dataset] = find(model, dataset)
     return known[dataset]
 
 
@@ -138,11 +144,7 @@ def opens_stream(model: Model, expr: Expr) -> bool:
 
 
 def _same_pass(model: Model, dataset: Obj) -> Function | None:
-    known: dict[Obj, Function | None] = model.memo.setdefault(_same_pass, {})
-    if dataset not in known:
-        known[dataset] = None  # of what is made of itself
-        known[dataset] = _gives_the_same(model, dataset)
-    return known[dataset]
+    return _asked_once(model, dataset, _gives_the_same)
 
 
 def _gives_the_same(model: Model, dataset: Obj) -> Function | None:

@@ -1568,3 +1568,17 @@ def test_of_too_many_calls_in_files_that_import_the_function_none_is_followed(
     files = many_scripts("from helper import train\ntrain(DataLoader(a))\n")
     files["helper.py"] = f"{TORCH}def train(loader):\n    probe_loader('x', loader)\n"
     assert "DataLoader(a)" not in Tree(tmp_path, files).values()
+
+
+def test_a_package_that_imports_its_own_modules_holds_them(tmp_path: Path) -> None:
+    tree = Tree(
+        tmp_path,
+        {
+            "pkg/__init__.py": "from . import data, train\n",
+            "pkg/data.py": "from torch.utils.data import DataLoader\n",
+            "pkg/train/__init__.py": "from .loop import loop\n",
+            "pkg/train/loop.py": "def loop(loader):\n    probe_loader('x', loader)\n",
+            "main.py": "import pkg\npkg.train.loop(pkg.data.DataLoader([]))\n",
+        },
+    )
+    assert tree.values() == {"pkg.data.DataLoader([])"}

@@ -127,6 +127,20 @@ def test_a_sibling_in_a_package_does_not_hide_the_top_level(tmp_path: Path) -> N
     assert found(alone, "pkg/train.py", "data") == "pkg/data.py"
 
 
+def test_a_package_that_installs_what_it_holds_is_a_root(tmp_path: Path) -> None:
+    files = ("src/__init__.py", "src/setup.py", "src/pkg/data.py", "src/run/a/train.py")
+    made = tree(tmp_path, *files)
+    assert found(made, "src/run/a/train.py", "pkg.data") == "src/pkg/data.py"
+
+
+def test_code_that_was_taken_over_keeps_its_imports(tmp_path: Path) -> None:
+    names = "pkg/__init__.py", "pkg/theirs/__init__.py", "pkg/theirs/data/load.py"
+    made = tree(tmp_path, *names, "pkg/theirs/run/__init__.py", "pkg/theirs/run/train.py")
+    assert found(made, "pkg/theirs/run/train.py", "data.load") == "pkg/theirs/data/load.py"
+    assert found(made, "pkg/theirs/run/train.py", "data") is None
+    assert found(made, "pkg/theirs/run/train.py", "data.other") is None
+
+
 def test_a_file_never_imports_itself(tmp_path: Path) -> None:
     made = tree(tmp_path, "pkg/__init__.py", "pkg/accelerate.py", "logging.py")
     assert found(made, "pkg/accelerate.py", "accelerate") is None

@@ -7,14 +7,17 @@ from typing import Any
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Table
+from sampler_lint.syntax.navigation import expressions, statements, walk
 from sampler_lint.syntax.nodes import (
     Arg,
     Attr,
     Call,
+    Choice,
     Class,
     Const,
     Expr,
     Function,
+    If,
     Index,
     Name,
     Param,
@@ -157,6 +160,18 @@ def given_as(call: Call, params: Sequence[str], name: str) -> Expr | None:
         positional = positional[1:]  # Base.__init__(self, …)
     index = params.index(name)
     return positional[index] if index < len(positional) else None
+
+
+def tested_parameters(function: Function) -> list[Param]:
+    """The parameters that conditions of a function read."""
+    tests = (
+        each.test
+        for stmt in statements(function.body)
+        for each in (stmt, *(part for expr in expressions(stmt) for part in walk(expr)))
+        if isinstance(each, (If, Choice)) and each.test is not None
+    )
+    names = {each.id for test in tests for each in walk(test) if isinstance(each, Name)}
+    return [param for param in function.params if param.name in names]
 
 
 #: What gives back what it is given last, or its items.

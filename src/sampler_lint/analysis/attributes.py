@@ -5,9 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.arguments import given_as, is_closed, passed_on, table_entry
+from sampler_lint.analysis.arguments import (
+    MISSING,
+    given_as,
+    is_closed,
+    passed,
+    passed_on,
+    table_entry,
+    tested_parameters,
+)
 from sampler_lint.analysis.containers import TABLE_METHODS, Containers
 from sampler_lint.analysis.fillings import taken_from_dicts
 from sampler_lint.analysis.named_stores import (
@@ -16,7 +25,7 @@ from sampler_lint.analysis.named_stores import (
     may_spell,
     named_stores,
 )
-from sampler_lint.analysis.reaching import may_run_before, surely_runs_before
+from sampler_lint.analysis.reaching import definitions, may_run_before, surely_runs_before
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
     AnyModule,
@@ -49,11 +58,27 @@ from sampler_lint.syntax.nodes import (
     Function,
     Map,
     Name,
+    Param,
     Scope,
     Seq,
     Store,
 )
 from sampler_lint.workspace.project import Project
+
+
+class _Handed(NamedTuple):
+    """What an ``__init__`` hands its base, and its own parameter that this is."""
+
+    given: Expr | None
+    param: Param | None
+    init: Function | None
+    calls: tuple[Call, ...] = ()
+    """By which the classes that derive from its class run it, up to the object's own."""
+    is_lost: bool = False
+    """Whether it is not seen what is handed."""
+
+
+_LOST = _Handed(None, None, None, is_lost=True)
 
 
 class Attributes(Containers):
@@ -62,6 +87,8 @@ class Attributes(Containers):
     def __init__(self, project: Project) -> None:
         """Begin with nothing known."""
         super().__init__(project)
+        self._handed: dict[tuple[Class, str], _Handed | None] = {}
+        self._tested: dict[Function, list[Param]] = {}
         self._named: dict[Class, tuple[list[NamedStore], bool]] = {}
 
     @abstractmethod
@@ -367,7 +394,112 @@ class Attributes(Containers):
             return None
         if (passed_on := passes_on(obj.cls, name)) is not None:
             return obj.site.keyword(name) if passed_on else None
+        handed = self._handed_up(obj, name)
+        if handed is None:
+            return self._passed_at(obj, name)
+        if handed.is_lost:
+            return None
+        return self._passed_at(obj, handed.param.name) if handed.param else handed.given
+
+    def _handed_up(self, obj: Obj, name: str) -> _Handed | None:
+        """What the ``__init__`` of a loader's class hands torch for a parameter of torch's.
+
+        None where the class has no say in it: what its call passes is handed on.
+        """
+        if not isinstance(obj.cls, Class):
+            return None
+        key = (obj.cls, name)
+        if key not in self._handed:
+            self._handed[key] = self._hands_up(obj.cls, name)
+        handed = self._handed[key]
+        if handed is None or handed.param is not None or handed.given is None:
+            return handed
+        return _LOST if self._is_chosen(obj.site, handed) else handed
+
+    def _is_chosen(self, site: Call | None, handed: _Handed) -> bool:
+        """Whether the call that builds an object may say which of several values is handed up.
+
+        Where what is asked of its arguments is not known there either, each of them may be.
+        """
+        assert handed.given is not None
+        assert handed.init is not None
+        values = self.ask(handed.given)
+        if len(values) == 1 or site is None:
+            return False
+        built = [each.site for each in values if isinstance(each, Obj)]
+        if not all(made is not None and made.scope is handed.init for made in built):
+            return True
+        if handed.init not in self._tested:
+            self._tested[handed.init] = tested_parameters(handed.init)
+        for tested in self._tested[handed.init]:
+            init, param = handed.init, tested
+            for call in (*handed.calls, site):
+                given = passed(init, param, call)
+                if given is MISSING or isinstance(given, Const):
+                    return True
+                if not isinstance(call.scope, Function):
+                    break
+                init, own = call.scope, _own_parameter(call.scope, given)
+                if own is None:
+                    break
+                param = own
+        return False
+
+    def _hands_up(self, cls: Class, name: str) -> _Handed | None:
+        order = self.mro(cls)
+        library = next((base for base in order if isinstance(base, str)), None)
+        entries = catalog.known_mro(library) if library is not None else ()
+        params = self.params(library) if library is not None else None
+        if (
+            params is None
+            or name not in params
+            or not any(entry.kind == "loader" for entry in entries)
+            or any(isinstance(base, Unknown) for base in order)
+        ):
+            return None
+        handed: _Handed | None = None
+        for base in reversed(order):
+            init = base.method("__init__") if isinstance(base, Class) else None
+            if init is None or not isinstance(base, Class):
+                continue
+            handed = self._next_handed(init, self.base_init_calls(base), params, name, handed)
+            if handed is None or handed.is_lost:
+                return handed
+            params = self.params(base) or ()
+        return handed
+
+    def _next_handed(
+        self,
+        init: Function,
+        calls: list[Call],
+        params: tuple[str, ...],
+        name: str,
+        above: _Handed | None,
+    ) -> _Handed | None:
+        """What an ``__init__`` hands up, where ``above`` is what the base hands on."""
+        if above is not None and above.param is None:
+            return above._replace(calls=(*above.calls, *calls))
+        if len(calls) != 1:
+            return _LOST
+        asked = name if above is None or above.param is None else above.param.name
+        given = given_as(calls[0], params, asked) if asked in params else None
+        if given is None:
+            for arg in calls[0].args:
+                if arg.stars and (_own_parameter(init, arg.value) is None or above is not None):
+                    return _LOST
+                if arg.stars:
+                    return None
+            given = above.param.default if above is not None and above.param else None
+        param = _own_parameter(init, given)
+        if param is None and isinstance(given, Name) and _may_be_parameter(init, given):
+            return _LOST
+        return _Handed(given, param, init)
+
+    def _passed_at(self, obj: Obj, name: str) -> Expr | None:
+        """What the call that builds an object passes for a parameter of its class."""
         site = obj.site
+        if site is None:
+            return None
         given = site.keyword(name)
         if given is not None:
             return given
@@ -425,6 +557,8 @@ class Attributes(Containers):
             pair = {"sampler", "batch_sampler"}
             given = pair if name in pair else {name}
             return not any(self.argument(obj, each) for each in given)
+        if (handed := self._handed_up(obj, name)) is not None and handed.is_lost:
+            return True
         if self.argument(obj, name) is not None or not (
             obj.site.has_star or obj.site.has_double_star
         ):
@@ -476,6 +610,23 @@ def _given_by_name(call: Call, name: str) -> Expr | None:
     for shown in (arg for arg in call.positional if isinstance(arg, Map)):
         given += [item for key, item in shown.items if isinstance(key, Const) and key.value == name]
     return given[0] if given else None
+
+
+def _own_parameter(init: Function, given: Expr | None) -> Param | None:
+    """The parameter of an ``__init__`` that a name certainly is."""
+    found = _definitions(init, given)
+    return found[0] if len(found) == 1 and isinstance(found[0], Param) else None
+
+
+def _may_be_parameter(init: Function, given: Expr) -> bool:
+    return any(isinstance(each, Param) for each in _definitions(init, given))
+
+
+def _definitions(init: Function, given: Expr | None) -> list[object]:
+    """What a name of an ``__init__`` may be read from."""
+    if not isinstance(given, Name) or given.scope is not init or given.id not in init.bindings:
+        return []
+    return [each.payload for each in definitions(init, given)]
 
 
 def _dotted_attribute(dotted: str, name: str) -> str:

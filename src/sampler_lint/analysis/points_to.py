@@ -231,7 +231,7 @@ class Flow(Calls):
                 self._add(var, Ext(catalog.canonical(imported.whole)))
         elif attribute is None:
             self._add(var, ModRef(path))
-        else:
+        elif module.path != path or not self._submodule(path, attribute, var):
             self._member(path, attribute, var)
 
     def _member(self, path: str, name: str, var: Var) -> None:
@@ -240,12 +240,8 @@ class Flow(Calls):
         if module is not None and name in module.facts.bindings:
             self._flow(self._variable(module.facts, name), var)
             return
-        folder = path if module is None else module.folder if module.is_package else None
-        if folder is not None:
-            below = self.project.imports.file_below(folder, [name])
-            if below is not None:
-                self._add(var, ModRef(below))
-                return
+        if self._submodule(path, name, var):
+            return
         if module is not None and module.facts.star_imports:
             facts = module.facts
             self._flow(
@@ -256,6 +252,18 @@ class Flow(Calls):
         is_seen = module is not None and "__getattr__" not in module.facts.bindings
         why = Why.UNDEFINED if is_seen else Why.LOST
         self._add(var, Unknown(f"`{name}` is not defined in {self._where(path)}", why))
+
+    def _submodule(self, path: str, name: str, var: Var) -> bool:
+        """Whether the package at ``path`` has a module of that name, which then flows.
+
+        Of a package that imports its own modules (``from . import train``) no variable is meant.
+        """
+        module = self.project.module_telling(path)
+        folder = path if module is None else module.folder if module.is_package else None
+        below = None if folder is None else self.project.imports.file_below(folder, [name])
+        if below is not None:
+            self._add(var, ModRef(below))
+        return below is not None
 
     def _member_of_any(self, value: AnyModule, name: str, var: Var) -> None:
         paths = self.project.modules_that_say(value.package, name, value.site.scope)

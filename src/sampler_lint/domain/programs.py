@@ -334,8 +334,23 @@ def _is_test(shown: str) -> bool:
     return _TEST_PATH.search(shown.replace("\\", "/")) is not None
 
 
-def in_test_function(scope: Scope) -> bool:
-    """Whether a scope is (part of) a test function, or of a test case."""
+def in_test_function(model: Model, scope: Scope) -> bool:
+    """Whether a scope is (part of) a test function, or of a test case.
+
+    A function that the program itself passes something evaluates: ``test_epoch(model, loader)``.
+    """
+    return any(
+        not any(
+            call.args and not _is_in_test(call.scope) and not is_test(model.module_of(call.scope))
+            for call in model.flow.callers(each)
+        )
+        for each in scope.outward()
+        if isinstance(each, Function) and _is_in_test(each)
+    )
+
+
+def _is_in_test(scope: Scope) -> bool:
+    """Whether a scope lies in what is called as a test function is, or in a test case."""
     return any(
         isinstance(each, Function)
         and (

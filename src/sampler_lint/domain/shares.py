@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import LOCAL, Hop, as_passed, depends_on, ends, parameter_of
+from sampler_lint.analysis.origins import (
+    LOCAL,
+    Hop,
+    as_passed,
+    depends_on,
+    ends,
+    origins,
+    parameter_of,
+)
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, Obj, Pack, Value
 from sampler_lint.domain.concepts import ITERATES, WORLD_SIZE
@@ -214,7 +222,7 @@ def given_to_sharders(
     for call in module.facts.all_calls if known else ():
         if last_name(call.func) not in words:
             continue
-        found = [known[name] for name in _reached_by(model, call, framework) if name in known]
+        found = [known[name] for name in reached_by(model, call, framework) if name in known]
         if not found or _is_off(model, call, found[0]):
             continue
         for place, arg in enumerate(call.args):
@@ -224,7 +232,7 @@ def given_to_sharders(
                 yield call, found[0], loader
 
 
-def _reached_by(model: Model, call: Call, framework: str) -> Iterator[str]:
+def reached_by(model: Model, call: Call, framework: str) -> Iterator[str]:
     """The dotted names of what is called: by value, by annotation, or by the class around."""
     for value in model.flow.values(call.func):
         if isinstance(value, Ext):
@@ -298,13 +306,21 @@ def _passes_over_given(model: Model, call: Call, loader: Obj) -> Iterator[Pass]:
     for module in model.project.modules_in(program) if targets else ():
         for scope in module.facts.scopes:
             for source, stmt in scope.iterated:
-                if any(_is_given_back(end, call, targets) for end in _ends(model, source, 0)):
+                if any(_is_given_back(each, call, targets) for each in _iterated(model, source, 0)):
                     yield Pass(scope, stmt, source, loader, source)
 
 
-def _ends(model: Model, source: Expr, depth: int) -> Iterator[Expr]:
-    """What is iterated, whatever is around it: ``enumerate``, or a call that gives it back."""
-    for end in ends(model.flow, source, LOCAL | Hop.CALLER | Hop.ATTRIBUTE):
+def _iterated(model: Model, source: Expr, depth: int) -> Iterator[Expr]:
+    """What is iterated, whatever is around it: ``enumerate``, or a call that gives it back.
+
+    An attribute, and all that is kept under its name.
+    """
+    for step in origins(model.flow, source, LOCAL | Hop.CALLER | Hop.ATTRIBUTE):
+        end = step.expr
+        if not step.is_end:
+            if isinstance(end, Attr):
+                yield end
+            continue
         wraps = isinstance(end, Call) and (
             ITERATES.is_call(end)
             or any(
@@ -314,13 +330,31 @@ def _ends(model: Model, source: Expr, depth: int) -> Iterator[Expr]:
         )
         if wraps and isinstance(end, Call) and depth < DEEPEST_WRAPPING:
             for given in end.positional:
-                yield from _ends(model, given, depth + 1)
+                yield from _iterated(model, given, depth + 1)
         else:
             yield end
 
 
 def _is_given_back(end: Expr, call: Call, targets: list[Expr]) -> bool:
-    """Whether an expression is what the call gives back for one of its arguments."""
+    """Whether an expression is what the call gives back for one of its arguments.
+
+    An attribute is, once a method has put it in the place of what was there.
+    """
+    if isinstance(end, Attr):
+        cls = self_class(end.value)
+        is_before = end.stmt is None or (
+            end.scope is call.scope and call.stmt is not None and end.stmt.order <= call.stmt.order
+        )
+        return (
+            cls is not None
+            and not is_before
+            and any(
+                isinstance(target, Attr)
+                and target.name == end.name
+                and self_class(target.value) is cls
+                for target in targets
+            )
+        )
     owner = owner_of(end) if isinstance(end, Name) else None
     is_whole = isinstance(call.stmt, Assign) and call.stmt.targets[0] in targets
     return (end is call and is_whole) or (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
@@ -58,10 +58,16 @@ def whole_pass(model: Model, dataset: Obj) -> Function | None:
 
     None where the dataset may ask which worker it is in, draws what it yields or never ends.
     """
-    known: dict[Obj, Function | None] = model.memo.setdefault(whole_pass, {})
+    return _asked_once(model, dataset, _whole_pass)
+
+
+def _asked_once(
+    model: Model, dataset: Obj, find: Callable[[Model, Obj], Function | None]
+) -> Function | None:
+    known: dict[Obj, Function | None] = model.memo.setdefault(find, {})
     if dataset not in known:
         known[dataset] = None  # of what is made of itself
-        known[dataset] = _whole_pass(model, dataset)
+        known[dataset] = find(model, dataset)
     return known[dataset]
 
 
@@ -73,10 +79,30 @@ def _whole_pass(model: Model, dataset: Obj) -> Function | None:
     if not isinstance(method, Function):
         return None
     if not knows_no_worker(model, cls):
-        return method if model.sharing(cls).repeats_in_workers else None
+        repeats = model.sharing(cls).repeats_in_workers
+        return None if not repeats or _takes_parts(model, dataset, whole_pass) else method
     sources = list(_sources(model, method, 0))
     is_whole = all(source is not None and _is_whole(model, source) for source in sources)
     return method if sources and is_whole else None
+
+
+def _takes_parts(
+    model: Model, dataset: Obj, whole: Callable[[Model, Obj], Function | None]
+) -> bool:
+    """Whether a dataset reads another one of the tree, which may divide what it gives.
+
+    A small world that the class was tried in has a plain list in its place.
+    """
+    cls = dataset.cls
+    assert isinstance(cls, Class)
+    return any(
+        isinstance(value, Obj)
+        and value.cls is not cls
+        and is_iterated(model, value.cls)
+        and whole(model, value) is None
+        for name in {read.name for read in reach(model, cls, "__iter__", "__next__").self_reads()}
+        for value in model.flow.ask_field(dataset, name)
+    )
 
 
 def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
@@ -118,6 +144,10 @@ def opens_stream(model: Model, expr: Expr) -> bool:
 
 
 def _same_pass(model: Model, dataset: Obj) -> Function | None:
+    return _asked_once(model, dataset, _gives_the_same)
+
+
+def _gives_the_same(model: Model, dataset: Obj) -> Function | None:
     cls = dataset.cls
     if (
         not isinstance(cls, Class)
@@ -129,7 +159,8 @@ def _same_pass(model: Model, dataset: Obj) -> Function | None:
     if not isinstance(method, Function):
         return None
     if knows_ranks(model, cls) is not False:
-        return method if model.sharing(cls).repeats_on_ranks else None
+        repeats = model.sharing(cls).repeats_on_ranks
+        return None if not repeats or _takes_parts(model, dataset, _same_pass) else method
     found = reach(model, cls, "__iter__", "__next__")
     is_told = (
         found.opaque

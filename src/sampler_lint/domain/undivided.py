@@ -97,7 +97,8 @@ def undivided(model: Model, loader: Obj) -> Call | None:
             return None
         if not _is_started(model, joins, model.module_of(entry)):
             return None
-        if not _is_sharded_elsewhere(model, modules) or _trains_as_it_is(model, loader, scopes):
+        elsewhere = _is_sharded_elsewhere(model, site, modules)
+        if not elsewhere or _trains_as_it_is(model, loader, scopes):
             return joins
         return None
     return None
@@ -362,12 +363,20 @@ def _trains(scopes: set[Scope]) -> bool:
     return any(TRAINS.is_call(call) for scope in scopes for call in scope.calls)
 
 
-def _is_sharded_elsewhere(model: Model, modules: set[Module]) -> bool:
-    """Whether anything in the files of the program shards, be it another loader."""
+def _is_sharded_elsewhere(model: Model, site: Call, modules: set[Module]) -> bool:
+    """Whether anything in the files of the program shards, be it another loader.
+
+    What only other programs may start that use these files has no say.
+    """
     injection = injections(model)
     return any(
         model.project.imports_of(m) & _SHARDING or injection.trainers(m) for m in modules
-    ) or _any_shards(model, (scope for module in modules for scope in module.facts.scopes))
+    ) or any(
+        launches(model).together(site, scope) is not False
+        for module in modules
+        for scope in module.facts.scopes
+        if _any_shards(model, [scope])
+    )
 
 
 def _differs_by_rank(scopes: set[Scope], site: Call) -> bool:

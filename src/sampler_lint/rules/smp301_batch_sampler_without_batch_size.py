@@ -159,7 +159,7 @@ def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
 
 def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
     """Whether the tree itself, a test or registry in it too, makes no use of the class."""
-    is_tried = is_test(module) or in_test_function(cls)
+    is_tried = is_test(module) or in_test_function(model, cls)
     return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
 
 

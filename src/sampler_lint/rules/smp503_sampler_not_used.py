@@ -75,13 +75,17 @@ class SamplerNotUsed(Rule):
             if obj.site is None or model.role(obj) not in {"sampler", "batch_sampler"}:
                 continue
             instead = overwritten_entry(obj)
-            if instead is not None and not in_test_function(obj.site.scope) and _shards(model, obj):
+            if (
+                instead is not None
+                and not in_test_function(model, obj.site.scope)
+                and _shards(model, obj)
+            ):
                 yield _overwritten(model, obj, instead)
             target = target_of(obj)
             scope = obj.site.scope
             if (
                 target is None
-                or in_test_function(scope)
+                or in_test_function(model, scope)
                 or is_expected(model, obj.site)
                 or is_used_by_string(scope, last_name(target) or "")
             ):

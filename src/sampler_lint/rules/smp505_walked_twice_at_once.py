@@ -68,7 +68,7 @@ class WalkedTwiceAtOnce(Rule):
         """Look at each pair of loaders that are zipped, or taken from in turn by one loop."""
         told: set[Node] = set()
         for module in model.modules:
-            for one, other, where in chain(_zipped(module), _in_step(model, module)):
+            for one, other, where in chain(_zipped(model, module), _in_step(model, module)):
                 found = _walked_alike(model, one, other) if where not in told else None
                 if found is None:
                     continue
@@ -90,9 +90,9 @@ class WalkedTwiceAtOnce(Rule):
 _Pair: TypeAlias = tuple[Expr, Expr, Node]
 
 
-def _zipped(module: Module) -> Iterator[_Pair]:
+def _zipped(model: Model, module: Module) -> Iterator[_Pair]:
     for call in module.facts.all_calls:
-        if last_name(call.func) != "zip" or in_test_function(call.scope):
+        if last_name(call.func) != "zip" or in_test_function(model, call.scope):
             continue
         for one, other in itertools.combinations(map(_iterated, call.positional), 2):
             yield one, other, call
@@ -104,7 +104,7 @@ def _in_step(model: Model, module: Module) -> Iterator[_Pair]:
     Each iterator is made once, in one block with the others, and nothing is taken of it before.
     """
     for scope in module.facts.scopes:
-        if "next" not in scope.called or in_test_function(scope):
+        if "next" not in scope.called or in_test_function(model, scope):
             continue
         made = {
             name.id: stmt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.origins import Hop, only, scope_of
+from sampler_lint.analysis.origins import Hop, as_passed, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
@@ -65,9 +65,9 @@ class SamplerOfAnotherDataset(Rule):
         told = set()
         for loader in model.loaders:
             data = model.argument(loader, "dataset")
-            if loader.site is None or data is None or in_test_function(loader.site.scope):
+            if loader.site is None or data is None or in_test_function(model, loader.site.scope):
                 continue
-            samplers = [(each, _over(model, each)) for each in _choosing(model, loader)]
+            samplers = [(each, _over(model, each, loader)) for each in _choosing(model, loader)]
             known = [(each, over) for each, over in samplers if over is not None]
             apart = [(each, over) for each, over in known if are_apart(model, data, over)]
             # Of another call, it may be the sampler of another loader.
@@ -106,11 +106,14 @@ def _is_built_beside(sampler: Obj, loader: Obj) -> bool:
     )
 
 
-def _over(model: Model, sampler: Obj) -> Expr | None:
-    """The dataset that a sampler is built over, or by whose length its numbers are."""
+def _over(model: Model, sampler: Obj, loader: Obj) -> Expr | None:
+    """The dataset that a loader's sampler is built over, or by whose length its numbers are."""
     over = sampled(model, sampler)
-    if over is not None or not isinstance(sampler.cls, str):
-        return over
+    if over is not None:
+        # A sampler that its function keeps to itself is seen by the call that gave the loader.
+        return as_passed(model.flow, over, loader.through)
+    if not isinstance(sampler.cls, str):
+        return None
     for name in ("indices", "weights"):
         given = model.argument(sampler, name)
         made = only(model.flow, given, Hop.ASSIGNED) if given is not None else None
@@ -128,7 +131,7 @@ def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
     """Evaluation loaders that share what another loader gets, while theirs is left over."""
     taken: dict[tuple[Stmt, str], list[tuple[Call, Name]]] = {}
     for loader in model.loaders:
-        if loader.site is None or loader.site in told or in_test_function(loader.site.scope):
+        if loader.site is None or loader.site in told or in_test_function(model, loader.site.scope):
             continue
         for role in _told_apart_by(model, loader):
             given = model.flow.argument(loader, role)

@@ -29,7 +29,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
-from sampler_lint.syntax.nodes import Call, Choice, Const, Expr, For, Function, If, dotted
+from sampler_lint.syntax.nodes import Call, Choice, Class, Const, Expr, For, Function, If, dotted
 
 
 class NeverShuffled(Rule):
@@ -84,6 +84,8 @@ class NeverShuffled(Rule):
             )
             if loader.site is None or data is None or sampler is None:
                 continue
+            if _is_handed_by_class(loader, sampler) or _is_handed_by_class(loader, shuffle):
+                continue
             if orders_itself(model, data):
                 continue
             built = shuffled_by_processes(model, loader)
@@ -105,6 +107,12 @@ class NeverShuffled(Rule):
                 effect="training then reads the samples in one order in every epoch",
                 advice=advice,
             )
+
+
+def _is_handed_by_class(loader: Obj, given: Expr | None) -> bool:
+    """Whether a loader gets an argument from the ``__init__`` of its class, as all others do."""
+    passed = [arg.value for arg in loader.site.args] if loader.site is not None else []
+    return isinstance(loader.cls, Class) and given is not None and given not in passed
 
 
 def _is_for_training(model: Model, loader: Obj, data: Expr) -> bool:

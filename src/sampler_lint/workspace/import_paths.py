@@ -77,7 +77,7 @@ class ImportPaths:
 
         As Python does: relative imports by folder; absolute ones from the import roots, which
         are guessed: the nearest folder around the importer that holds the name, else the only
-        one in the tree.
+        one in the tree, else a package around it, as of code that was taken over with its imports.
         """
         key = name, level, importer.path
         if key not in self._found:
@@ -105,7 +105,15 @@ class ImportPaths:
             shared = [len(os.path.commonpath([hit, importer.path])) for hit in hits]
             best = max(shared)
             hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
-        return hits[0] if len(hits) == 1 else None
+        return hits[0] if len(hits) == 1 else None if hits else self._in_package(parts, importer)
+
+    def _in_package(self, parts: list[str], importer: Importer) -> str | None:
+        """What a name of several parts means in the nearest package around, which is no root."""
+        if len(parts) == 1 or parts[0] in sys.stdlib_module_names:
+            return None
+        folders = upwards(os.path.dirname(importer.folder))
+        around = (each for each in folders if each in self._parents.get(parts[0], ()))
+        return next(filter(None, (self.file_below(each, parts) for each in around)), None)
 
     def _roots_around(self, name: str, importer: Importer) -> list[str]:
         """The folders around the importer from which ``import name`` may start, nearest first.
@@ -127,7 +135,7 @@ class ImportPaths:
         around += [
             folder
             for folder in upwards(os.path.dirname(own))
-            if folder in places and not self.is_package(folder)
+            if folder in places and self._may_be_root(folder)
         ]
         if self.is_package(own) and around and around[0] == own:
             # Inside a package, "import x" means the top-level x unless only a sibling has it.
@@ -146,10 +154,14 @@ class ImportPaths:
             known = self._everywhere[name] = [
                 (folder, hit)
                 for folder in self._parents.get(top, ())
-                if not self.is_package(folder) and (hit := self.file_below(folder, parts))
+                if self._may_be_root(folder) and (hit := self.file_below(folder, parts))
             ]
         own = os.path.join(importer.folder, "")
         return [hit for folder, hit in known if not own.startswith(os.path.join(folder, ""))]
+
+    def _may_be_root(self, folder: str) -> bool:
+        """Whether imports may start from a folder: no package, or one that installs its own."""
+        return not self.is_package(folder) or os.path.join(folder, "setup.py") in self.files
 
     def is_package(self, folder: str) -> bool:
         """Whether a folder is a package of the tree."""

@@ -132,7 +132,7 @@ class EpochOnlyOnSampler(Rule):
         # A package's private classes take its users' loaders too.
         library = (
             module.in_package
-            and not (is_test(module) or in_test_function(call.scope))
+            and not (is_test(module) or in_test_function(model, call.scope))
             and not any(
                 obj.site is not None and obj.site.scope.module is call.scope.module
                 for obj in loaders
@@ -279,7 +279,7 @@ def _is_told_elsewhere(model: Model, call: Call, loader: Expr) -> bool:
 
 def _is_for_users(model: Model, module: Module, call: Call, loader: Expr) -> bool:
     """Whether users of a library may hand in (or build) the loader, in any way that torch has."""
-    if not module.in_package or is_test(module) or in_test_function(call.scope):
+    if not module.in_package or is_test(module) or in_test_function(model, call.scope):
         return False
     cls = self_class(loader)
     if cls is not None:

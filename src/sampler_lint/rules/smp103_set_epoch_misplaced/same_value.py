@@ -141,7 +141,7 @@ def never_moved(model: Model) -> Iterator[Suspect]:
         receiver = call.func.value
         if call.func.name != "set_epoch" or len(call.args) != 1 or call.stmt is None:
             continue
-        if not SAMPLER.is_mentioned(receiver) or in_test_function(call.scope):
+        if not SAMPLER.is_mentioned(receiver) or in_test_function(model, call.scope):
             continue
         if EVALUATES.is_mentioned(receiver) or INFERS.is_mentioned(receiver):
             continue

@@ -34,7 +34,11 @@ def unheeded(model: Model) -> Iterator[Suspect]:
     """``def build(data, shuffle): DataLoader(data, shuffle=False)``, called with ``True``."""
     for obj in model.constructions():
         function = obj.site.scope if obj.site is not None else None
-        if obj.site is None or not isinstance(function, Function) or in_test_function(function):
+        if (
+            obj.site is None
+            or not isinstance(function, Function)
+            or in_test_function(model, function)
+        ):
             continue
         for arg in obj.site.args:
             role = role_of(arg.keyword) if arg.keyword else None
@@ -143,7 +147,7 @@ def _suspect(
     for call, given in calls:
         values = model.flow.constants(given) if isinstance(given, Expr) else None
         other = [value for value in values or () if bool(value) is not bool(constant.value)]
-        if other and not in_test_function(call.scope):
+        if other and not in_test_function(model, call.scope):
             yield Suspect(
                 model.module_of(function),
                 constant,

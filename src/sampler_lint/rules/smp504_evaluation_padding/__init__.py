@@ -18,12 +18,13 @@ from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epochs import (
     Pass,
+    pass_evaluates,
     pass_trains,
     passes,
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
-from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.shares import passes_over_shared, reached_by
 from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
@@ -37,6 +38,7 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     is_length,
     is_of_one_turn,
     keeps_by_key,
+    names_drawn,
     takes_out,
 )
 from sampler_lint.rules.smp504_evaluation_padding.cut_off import cut_off, cut_off_in_hooks
@@ -110,7 +112,7 @@ class EvaluationPadding(Rule):
                 continue
             if _asks_for_rest(model, sampler.site):
                 continue  # it is known what is counted twice, and told
-            if in_test_function(found.scope):
+            if in_test_function(model, found.scope):
                 continue  # it counts to compare with what it expects
             if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
@@ -245,22 +247,18 @@ def _part_of_whole(model: Model, found: Pass, sampler: Obj, whole: Bin) -> Suspe
 def _gathered(model: Model) -> Iterator[Suspect]:
     """Evaluations that gather, of what Accelerate divides, also what makes the ranks even."""
     for found in passes_over_shared(model):
-        gather = next(
-            (
-                call
-                for call in found.scope.calls_in(found.stmt)
-                if last_name(call.func) == "gather"
-                and any(
-                    isinstance(value, Ext) and value.dotted.startswith("accelerate.")
-                    for value in model.flow.values(call.func)
-                )
-            ),
-            None,
-        )
-        later = (s for s in statements(found.scope.body) if s.order >= found.stmt.order)
-        if gather is not None and not pass_trains(model, found) and not takes_out(nodes_in(later)):
+        gather = next(_gathers(model, found), None)
+        later = [s for s in statements(found.scope.body) if s.order >= found.stmt.order]
+        if gather is not None and gather.scope is not found.scope:
+            later += statements(gather.scope.body)
+        is_named = EVALUATES.says(getattr(found.scope, "name", None))
+        if (
+            gather is not None
+            and (pass_evaluates(model, found) or (is_named and not pass_trains(model, found)))
+            and not takes_out(nodes_in(later))
+        ):
             yield Suspect(
-                model.module_of(found.scope),
+                model.module_of(gather.scope),
                 gather.func,
                 f"`{unparse(gather.func)}` also gathers the samples that make the ranks even",
                 why=(Related(model.place_of(found.loader), "the loader is built here"),),
@@ -268,6 +266,23 @@ def _gathered(model: Model) -> Iterator[Suspect]:
                 effect=_TWICE,
                 advice="call `gather_for_metrics`, which leaves them out",
             )
+
+
+def _gathers(model: Model, found: Pass) -> Iterator[Call]:
+    """Where a pass, or a function that it hands a batch to, has Accelerate gather results."""
+    calls = found.scope.calls_in(found.stmt)
+    drawn = names_drawn(found.stmt) if isinstance(found.stmt, For) else set()
+    given = [
+        callee
+        for call in calls
+        if any(isinstance(arg.value, Name) and arg.value.id in drawn for arg in call.args)
+        for callee in model.flow.callees(call)
+    ]
+    for call in (*calls, *(each for callee in given for each in callee.calls)):
+        if last_name(call.func) == "gather" and any(
+            dotted.startswith("accelerate.") for dotted in reached_by(model, call, "accelerate")
+        ):
+            yield call
 
 
 def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
@@ -281,12 +296,15 @@ def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
 
 
 def _asks_for_training(test: Expr) -> bool:
+    """Whether a test is about training; not by what the object is called whose attribute it is."""
     if isinstance(test, Unary):
         return False
+    nodes = list(walk(test))
+    owners = {node.value for node in nodes if isinstance(node, Attr)}
     named = [
         str(node.value) if isinstance(node, Const) else last_name(node)
-        for node in walk(test)
-        if isinstance(node, (Name, Attr, Const))
+        for node in nodes
+        if isinstance(node, (Name, Attr, Const)) and node not in owners
     ]
     return any(map(TRAINS.says, named)) and not any(map(EVALUATES.says, named))
 

@@ -11,7 +11,7 @@ from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import counts_inline, sums_up
 from sampler_lint.syntax.navigation import operands, unparse
-from sampler_lint.syntax.nodes import Call, Function, Stmt
+from sampler_lint.syntax.nodes import Call, Function, Scope, Stmt
 
 
 def alone(model: Model, found: Pass, sampler: Obj) -> Suspect | None:
@@ -57,8 +57,21 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
     scope = found.scope
     calls = model.flow.callers(scope) if isinstance(scope, Function) else []
     built = [each for each in (sampler.site, sampler.through) if each is not None]
-    left = [call for call in calls if not contradict(model, built, [call])]
+    judged: dict[Scope, bool] = {scope: False}
+    left = [call for call in calls if _is_on_way(model, built, call, judged)]
     return [*left] if calls else [None]
+
+
+def _is_on_way(model: Model, built: list[Call], call: Call, judged: dict[Scope, bool]) -> bool:
+    """Whether a run that comes to some calls may come to another, by one of the ways there."""
+    if contradict(model, built, [call]):
+        return False
+    scope = call.scope
+    if scope not in judged:
+        judged[scope] = False  # a function that calls itself comes from elsewhere too
+        calls = model.flow.callers(scope) if isinstance(scope, Function) else []
+        judged[scope] = not calls or any(_is_on_way(model, built, c, judged) for c in calls)
+    return judged[scope]
 
 
 def _gives(model: Model, call: Call, loader: Obj) -> bool:

@@ -9,6 +9,7 @@ from functools import partial
 from sampler_lint.analysis.origins import (
     Step,
     depends_on,
+    origins,
 )
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
@@ -17,6 +18,7 @@ from sampler_lint.domain.epochs import (
     pass_evaluates,
 )
 from sampler_lint.domain.model import Model
+from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -31,6 +33,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    If,
     Index,
     Map,
     Name,
@@ -147,12 +150,22 @@ def _joins(model: Model, call: Call) -> bool:
 
 
 def is_of_one_turn(loop: Stmt, counting: AugAssign) -> bool:
-    """Whether each turn of a loop begins anew with what a statement of it adds to."""
+    """Whether each turn of a loop begins anew with what a statement of it adds to.
+
+    Not where it only begins if there is nothing yet: ``if total is None: total = …``.
+    """
     root = counting.target
     while isinstance(root, (Attr, Index)):
         root = root.value
     return isinstance(root, Name) and any(
-        isinstance(target, Name) and target.id == root.id
+        isinstance(target, Name)
+        and target.id == root.id
+        and not any(
+            isinstance(node, Name) and node.id == root.id
+            for outer in stmt.ancestors()
+            if isinstance(outer, If) and loop.encloses(outer)
+            for node in walk(outer.test)
+        )
         for stmt in statements([loop])
         if isinstance(stmt, Assign)
         for target in stmt.targets
@@ -189,7 +202,48 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         )
         or _puts_into_dict(found)
         or _is_keyed(model, found.stmt, is_drawn)
+        or _is_kept_elsewhere(model, found, drawn)
     )
+
+
+def _is_kept_elsewhere(model: Model, found: Pass, drawn: set[str]) -> bool:
+    """Whether what a turn calls keeps its results under a text that says which sample's it is."""
+
+    def is_drawn(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id in drawn and expr.scope is found.scope
+
+    calls, called = found.scope.calls_in(found.stmt), dict[Function, None]()
+    for _ in range(DEEPEST_WRAPPING):
+        new = {c: None for call in calls for c in model.flow.callees(call) if c not in called}
+        called |= new
+        calls = [call for function in new for call in function.calls]
+    return any(
+        isinstance(target, Index)
+        and isinstance(target.value, Attr)
+        and not any(same(node, target) for node in walk(stmt.value))
+        and _spells_samples(model, target.key, is_drawn)
+        and depends_on(model.flow, stmt.value, is_drawn) is not None
+        for function in called
+        for stmt in statements(function.body)
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
+    )
+
+
+def _spells_samples(model: Model, key: Expr, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether a key is a text that spells a sample: a number may be a size, a mask some part."""
+    return any(
+        isinstance(step.expr, Other)
+        and step.towards is not None
+        and not isinstance(step.towards.expr, Index)
+        and depends_on(model.flow, step.expr, is_drawn, sanitized=_is_of_fields) is not None
+        for step in origins(model.flow, key)
+    )
+
+
+def _is_of_fields(step: Step) -> bool:
+    """Whether it is what a dictionary goes by, as a batch does by its fields."""
+    return isinstance(step.expr, Call) and last_name(step.expr.func) in _BY_KEY
 
 
 def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool:
@@ -197,7 +251,7 @@ def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool
     displays = [
         node.table if isinstance(node, Comp) else node
         for node in nodes_in(statements(loop.body))
-        if isinstance(node, (Comp, Map))
+        if isinstance(node, Map) or (isinstance(node, Comp) and not _goes_by_its_keys(node))
     ]
     return any(
         key is not None
@@ -206,6 +260,20 @@ def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool
         for display in displays
         if display is not None
         for key, _ in display.items
+    )
+
+
+def _goes_by_its_keys(comp: Comp) -> bool:
+    """Whether a dict is made of another one by its keys: ``{k: losses[k] for k in losses}``.
+
+    What losses are called says nothing of samples.
+    """
+    return comp.table is not None and any(
+        same(part.value, comp.iters[0])
+        and any(same(part.key, key) for key, _ in comp.table.items if key)
+        for _, value in comp.table.items
+        for part in walk(value)
+        if isinstance(part, Index)
     )
 
 

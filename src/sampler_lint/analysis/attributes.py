@@ -143,7 +143,7 @@ class Attributes(Containers):
         That is one it stores, or passes by that name. What else it may be is not known: a
         namespace of options has values of its own.
         """
-        outside = Ext(_dotted_attribute(made.dotted, name))
+        outside = Ext(made.dotted_attribute(name))
         stores = [
             store
             for store in self.project.outer_stores_near(name, made.site.scope)
@@ -627,14 +627,3 @@ def _definitions(init: Function, given: Expr | None) -> list[object]:
     if not isinstance(given, Name) or given.scope is not init or given.id not in init.bindings:
         return []
     return [each.payload for each in definitions(init, given)]
-
-
-def _dotted_attribute(dotted: str, name: str) -> str:
-    """The dotted name of an attribute of what an outside call made.
-
-    What comes of asking such an attribute for its own like again (a loop over ``x.values()``)
-    is the same, or the names would grow for ever and crowd out the values of the tree.
-    """
-    whole = f"{dotted}()."
-    at = whole.find(f"().{name}().")
-    return f"{dotted}().{name}" if at < 0 else f"{dotted[:at]}().{name}"

@@ -238,6 +238,8 @@ class Containers(Hierarchy):
             getter := self.method(value.cls, "__getitem__"), Function
         ):
             self._flow(self._returned(getter), var)
+        elif isinstance(value, ExtObj) and isinstance(key, str) and key.isidentifier():
+            self._add(var, ExtObj(value.dotted_attribute(key), value.site))
         else:
             self._add(var, Unknown("an item of a container that is not followed"))
 

@@ -56,10 +56,20 @@ class Ext:
 
 @dataclass(frozen=True, slots=True)
 class ExtObj:
-    """What calling something outside the tree gave."""
+    """What calling something outside the tree gave, or an item of that by its key."""
 
     dotted: str
     site: Call
+
+    def dotted_attribute(self, name: str) -> str:
+        """The dotted name of an attribute of it.
+
+        What comes of asking such an attribute for its own like again (a loop over ``x.values()``)
+        is the same, or the names would grow for ever and crowd out the values of the tree.
+        """
+        whole = f"{self.dotted}()."
+        at = whole.find(f"().{name}().")
+        return f"{self.dotted}().{name}" if at < 0 else f"{self.dotted[:at]}().{name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,10 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
     return found
 
 
+#: What makes a shard, or a stream, of what `datasets` opened.
+_DIVIDES = frozenset({"shard", "to_iterable_dataset"})
+
+
 def _stream(model: Model, data: Expr) -> Call | None:
     """The call of `datasets` that opens the stream that a loader reads."""
     steps = depends_on(model.flow, data, partial(opens_stream, model))
@@ -141,6 +145,22 @@ def opens_stream(model: Model, expr: Expr) -> bool:
         and isinstance(expr, Call)
         and STREAMS.is_made(expr, model.flow.values)
     )
+
+
+def opens_table(model: Model, data: Expr) -> bool:
+    """Whether it is what `datasets` opened whole, to be looked up by index, and no shard of it."""
+    for value in model.flow.values(data):
+        if not isinstance(value, ExtObj):
+            return False
+        opener, *asked = value.dotted.split("()")
+        if opener not in STREAMS.made_by or not _DIVIDES.isdisjoint(".".join(asked).split(".")):
+            return False
+    step = depends_on(model.flow, data, STREAMS.is_call)
+    call = step.expr if step is not None else None
+    if not isinstance(call, Call) or call.has_double_star:
+        return False
+    given = call.keyword("streaming")
+    return given is None or model.flow.constants(given) == {False}
 
 
 def _same_pass(model: Model, dataset: Obj) -> Function | None:

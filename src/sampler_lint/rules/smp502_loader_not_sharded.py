@@ -27,6 +27,7 @@ from sampler_lint.domain.ranks import (
     starts,
 )
 from sampler_lint.domain.shares import one_rank, shares_out
+from sampler_lint.domain.splits import opens_table
 from sampler_lint.domain.undivided import Left, is_asked_for, left_out, left_whole, undivided
 from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
@@ -228,7 +229,7 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
     dataset = model.argument(loader, "dataset")
     if dataset is None or loader.site.has_star or loader.site.has_double_star:
         return False
-    if not _is_list(model, dataset):
+    if not _is_list(model, dataset) and not opens_table(model, dataset):
         classes = built_classes(model, dataset)
         if classes is None or not all(_is_whole(model, cls) for cls in classes):
             return False

@@ -40,7 +40,7 @@ class Inner(NamedTuple):
     values: frozenset[Value]
     """What it may be; the elements, where a list of them is held."""
     many: bool
-    """Whether a list of them is held."""
+    """Whether a list or a dict of them is held."""
     param: Param | None
     """The constructor's parameter it comes from, if that is plain."""
 
@@ -48,6 +48,9 @@ class Inner(NamedTuple):
     def objects(self) -> list[Obj]:
         """The known ones."""
         return [value for value in self.values if isinstance(value, Obj)]
+
+    keyed: bool = False
+    """Whether it is a dict."""
 
     @property
     def open(self) -> bool:
@@ -67,17 +70,21 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
     cls = state.cls
     for name in sorted(iterated_attributes(model, state.iteration) | _kept_in_runs(model, state)):
         values = model.flow.ask_field(Obj(cls), name)
-        if not any(isinstance(value, (Obj, Pack)) for value in values):  # a base of torch keeps it
+        if not any(
+            isinstance(value, (Obj, Pack, Table)) for value in values
+        ):  # a base of torch keeps it
             built = (obj for obj in model.constructions() if obj.cls is cls)
             found = {value: None for obj in built for value in model.flow.ask_field(obj, name)}
             values = Values(found) or values
-        many = any(isinstance(value, Pack) for value in values)
+        keyed = any(isinstance(value, Table) for value in values)
+        many = keyed or any(isinstance(value, Pack) for value in values)
         yield Inner(
             _owner(model, cls, name),
             (name,),
-            flat(model, values),
+            flat(model, values, dicts=True),
             many,
             parameter_kept(model, cls, name),
+            keyed,
         )
     for name in sorted({read.name for read in state.iteration.self_reads()}):
         for helper in model.flow.ask_field(Obj(cls), name):
@@ -115,10 +122,18 @@ def iterated_attributes(model: Model, found: Reach) -> set[str]:
         names.add("sampler")
     for function in found.functions:
         for source in iterated(function):
-            for node in ends(model.flow, source, Hop.ASSIGNED):
+            for end in ends(model.flow, source, Hop.ASSIGNED):
+                node = _held_in(end)
                 if isinstance(node, Attr) and self_class(node.value) is not None:
                     names.add(node.name)
     return names
+
+
+def _held_in(node: Expr) -> Expr:
+    """What holds the values of a dict, or one of them, that is gone through."""
+    if isinstance(node, Call) and isinstance(node.func, Attr) and not node.args:
+        return node.func.value if node.func.name in {"items", "values"} else node
+    return node.value if isinstance(node, Index) else node
 
 
 def iterated(function: Function) -> Iterator[Expr]:
@@ -136,9 +151,10 @@ def flat(model: Model, values: Iterable[Value], *, dicts: bool = False) -> Value
     """The values, with those of the elements for a list, and for a dict if that is asked for."""
     out: dict[Value, None] = {}
     for value in values:
-        if isinstance(value, Pack) or (dicts and isinstance(value, (Table, View))):
-            for item in held(value):
-                out.update(dict.fromkeys(model.flow.values(item)))
+        if isinstance(value, View) and dicts:
+            value = value.table
+        if isinstance(value, Pack) or (dicts and isinstance(value, Table)):
+            out.update(dict.fromkeys(model.flow.held_in(value)))
         else:
             out[value] = None
     return Values(out)

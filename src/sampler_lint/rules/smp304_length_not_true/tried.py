@@ -52,7 +52,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     """A length that differs from the number of items in some world."""
     length = defined_by(model, cls, "__len__")
     iterate = defined_by(model, cls, "__iter__")
-    if iterate is None or _promises_nothing(model, length):
+    if (length is None and iterate is None) or _promises_nothing(model, length):
         return None
     trials = model.trials(cls)
     flagged = [trial for trial in trials.varied if trial.is_flagged]
@@ -78,7 +78,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
     some = " (for some data)" if trial.from_data else ""
     where, node = place(model, module, cls, length, iterate, trial)
-    why = (Related(model.place(iterate, iterate), "yielded here"),)
+    why = () if iterate is None else (Related(model.place(iterate, iterate), "yielded here"),)
     fix: Fixer | None = partial(return_count, model, module, cls, length)
     if not may_be_uneven(cls) and any(map(is_uneven, trials.told)):
         fix = None  # a length of its own for each rank would say that uneven ranks are meant

@@ -288,6 +288,10 @@ class Containers(Hierarchy):
         else:
             self._add(var, Unknown("merged from another dict"))
 
+    def part(self, expr: Expr, path: tuple[int, ...]) -> Values:
+        """What one of several names gets of a value that is taken apart."""
+        return self._solve_within(lambda: self._part(self._expr(expr), path))
+
     def held_in(self, container: Pack | Table) -> Values:
         """What a list or a dict may hold, be it put into it where it is made or later."""
         if isinstance(container, Table):

@@ -182,7 +182,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     )
     if usual:
         varied = tuple(_varied(interpreter, spec, sharded=trials.sharded))
-        trials = trials._replace(varied=varied)
+        trials = trials._replace(varied=varied, again=tuple(_second_passes(interpreter, spec)))
     if trials.sharded:
         trials = trials._replace(
             resumed=tuple(_resumed(interpreter, spec, 0)),
@@ -636,6 +636,23 @@ def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator
         if len(built) > 1 and all(trial.raised is None for trial in built):
             is_flag, uneven = isinstance(option[1], bool), says_uneven(option[0])
             yield from (t._replace(is_flagged=is_flag, says_uneven=uneven) for t in built)
+
+
+def _second_passes(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """Two passes over one object, for worlds of one process, some with a rest."""
+    for world, drop_last in itertools.product(_SOME[:2], spec.drops):
+        alone = world._replace(ranks=1, drop_last=drop_last)
+        with contextlib.suppress(RaisedError, *SILENT):
+            interpreter.restart(1, 0)
+            asked = Data.asked, Data.asked_of_all
+            instance = spec.build(alone, 0)
+            first = _turn(interpreter, instance, 0, asked)
+            setter = interpreter.method(instance, "set_epoch")
+            if setter is not None:
+                interpreter.call(setter, [1], {})
+            turns = first, _turn(interpreter, instance, 0, asked)
+            takes = spec.takes_batch_size, spec.takes_drop_last
+            yield Trial(alone, turns, *takes, also="in the second pass")
 
 
 def _stuck(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:

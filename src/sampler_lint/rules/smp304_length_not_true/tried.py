@@ -167,6 +167,32 @@ def yields_nothing(model: Model, module: Module, cls: Class) -> Suspect | None:
     )
 
 
+def runs_out(model: Model, cls: Class) -> Suspect | None:
+    """A first pass that leaves nothing for the next, in all worlds."""
+    trials = model.trials(cls).again
+    iterate = defined_by(model, cls, "__iter__")
+    if iterate is None or len(trials) < 2 or not all(map(_is_used_up, trials)):
+        return None
+    if _is_filled_elsewhere(model, cls):
+        return None
+    first, second = trials[0].turns
+    where = model.module_of(iterate)
+    return Suspect(
+        where,
+        name_of(where, iterate),
+        f"`{cls.name}` yields {first.count} in its first pass, and nothing in the second",
+        effect=f"with {trials[0].story}, although `len()` says {second.length}: from the second "
+        f"epoch on no batch is read",
+        advice="begin anew in `__iter__`",
+    )
+
+
+def _is_used_up(trial: Trial) -> bool:
+    first, second = trial.turns
+    is_known = trial.raised is None and not trial.from_data
+    return is_known and first.count > 0 and not second.count and bool(second.length)
+
+
 def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
     """Whether what there is to yield may be stored by another method, or from outside."""
     run = reach(model, cls, "__init__", "__iter__", "__len__", "set_epoch")

@@ -79,6 +79,9 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if nested is not None:
         yield _never_emptied(model, module, cls, nested)
         return
+    carried = next(filter(_is_carried_over, trials.again), None)
+    if carried is not None:
+        yield _carried_over(model, module, cls, carried)
     if trials.repeated is not None or trials.torn is not None:
         return
     outside = _outside(trials.usual)
@@ -208,6 +211,27 @@ def _empty_batch(model: Model, module: Module, cls: Class, trial: Trial) -> Susp
         f"`{cls.name}` yields a batch of no samples",
         effect=f"with {trial.story}, {who} gets an empty list, which collating refuses",
         advice="leave an incomplete last batch out, or fill it up for all ranks",
+    )
+
+
+def _is_carried_over(trial: Trial) -> bool:
+    """Whether a pass hands out again what the one before, which read all once, ended with."""
+    first, second = (turn.indices or () for turn in trial.turns)
+    every = range(trial.world.samples)
+    is_whole = len(first) == len(every) and {*first} == {*every}
+    is_known = trial.raised is None and not trial.from_data and trial.turns[0].in_batches
+    return is_known and is_whole and {*second} == {*every} and len(second) > len(first)
+
+
+def _carried_over(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = _reading(model, module, cls)
+    more = len(trial.turns[1].indices or ()) - trial.world.samples
+    return Suspect(
+        where,
+        node,
+        f"`{cls.name}` does not empty its last batch: the next pass begins with it",
+        effect=f"with {trial.story}, {more} samples are read twice",
+        advice="begin each pass with an empty batch",
     )
 
 

@@ -112,6 +112,8 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)
         trials = trials._replace(repeated=_repeated(interpreter, spec))
+    if (trials.usual or trials.guessed) and not spec.goes_on:
+        trials = trials._replace(again=tuple(_second_passes(interpreter, spec)))
     if BUDGET.gone:
         return plain
     if trials.sharded and trials.repeated is None and not spec.goes_on:
@@ -182,7 +184,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     )
     if usual:
         varied = tuple(_varied(interpreter, spec, sharded=trials.sharded))
-        trials = trials._replace(varied=varied, again=tuple(_second_passes(interpreter, spec)))
+        trials = trials._replace(varied=varied)
     if trials.sharded:
         trials = trials._replace(
             resumed=tuple(_resumed(interpreter, spec, 0)),

@@ -20,7 +20,7 @@ from sampler_lint.rules.smp304_length_not_true.tried import (
     holds,
     one_too_many,
     runs_dry,
-    runs_out,
+    true_once,
     untrue_length,
     yields_nothing,
 )
@@ -39,7 +39,7 @@ class LengthNotTrue(Rule):
         samplers in this repository. Arguments whose type is not known get a value that the class
         can use; then a length counts that is wrong in every case, or, where other values change
         nothing, in those in which something is left over. Also reports a class that yields nothing
-        in any case, although its length is not 0, or nothing in its second pass, and `len(...)` of
+        in any case, although its length is not 0, or whose second pass is not as long, and `len(...)` of
         a sampler that has no `__len__` or of a loader that is given it. Where a class cannot be
         followed, a length is wrong that always differs by the same number from what is yielded of
         the same attribute; of a sampler that never ends, one that is always one more than an epoch
@@ -93,7 +93,7 @@ class LengthNotTrue(Rule):
                 or set_too_late(model, cls)
                 or untrue_length(model, module, cls)
                 or yields_nothing(model, module, cls)
-                or runs_out(model, cls)
+                or true_once(model, cls)
                 or one_too_many(model, cls)
                 or always_off(model, cls)
                 or runs_dry(model, cls)

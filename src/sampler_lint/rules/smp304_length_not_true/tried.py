@@ -167,30 +167,45 @@ def yields_nothing(model: Model, module: Module, cls: Class) -> Suspect | None:
     )
 
 
-def runs_out(model: Model, cls: Class) -> Suspect | None:
-    """A first pass that leaves nothing for the next, in all worlds."""
+def true_once(model: Model, cls: Class) -> Suspect | None:
+    """A length that is true of the first pass, and of no other, in all worlds."""
     trials = model.trials(cls).again
-    iterate = defined_by(model, cls, "__iter__")
-    if iterate is None or len(trials) < 2 or not all(map(_is_used_up, trials)):
+    length, iterate = (defined_by(model, cls, name) for name in ("__len__", "__iter__"))
+    if iterate is None or len(trials) < 2 or _promises_nothing(model, length):
         return None
-    if _is_filled_elsewhere(model, cls):
+    if not all(map(_is_true_once, trials)):
         return None
-    first, second = trials[0].turns
+    is_used_up = not any(trial.turns[1].count for trial in trials)
+    if is_used_up and _is_filled_elsewhere(model, cls):
+        return None
+    if not is_used_up and any(trial.from_data for trial in trials):
+        return None
+    trial = trials[0]
+    first, second = trial.turns
     where = model.module_of(iterate)
+    yields = "nothing" if is_used_up else second.count
     return Suspect(
         where,
         name_of(where, iterate),
-        f"`{cls.name}` yields {first.count} in its first pass, and nothing in the second",
-        effect=f"with {trials[0].story}, although `len()` says {second.length}: from the second "
-        f"epoch on no batch is read",
-        advice="begin anew in `__iter__`",
+        f"`{cls.name}` yields {first.count} in its first pass, and {yields} in the second",
+        effect=f"with {trial.story}, although `len()` says {second.length} in both; {_STEPS}"
+        if first.length == second.length
+        else f"with {trial.story}, where `len()` says {second.length}; {_STEPS}",
+        advice="begin anew in `__iter__`"
+        if is_used_up
+        else "make `__len__` count what the next pass yields",
     )
 
 
-def _is_used_up(trial: Trial) -> bool:
+def _is_true_once(trial: Trial) -> bool:
     first, second = trial.turns
-    is_known = trial.raised is None and not trial.from_data
-    return is_known and first.count > 0 and not second.count and bool(second.length)
+    return (
+        trial.raised is None
+        and first.count in {first.length, first.later}
+        and first.count > 0
+        and second.length is not None
+        and second.count not in {second.length, second.later}
+    )
 
 
 def _is_filled_elsewhere(model: Model, cls: Class) -> bool:

@@ -282,9 +282,9 @@ class SetUp:
         return given(name, made, name) if value is UNKNOWN and made is not None else value
 
     def _role(self, name: str, note: str = "") -> Role | None:
-        if name in self.worlds:
-            return Role.WORLD_SIZE
         role = role_of(name, note)
+        if name in self.worlds and role in {None, Role.SIZE, Role.NUMBER}:
+            return Role.WORLD_SIZE
         # `shards` may be how many, or which.
         return None if role is Role.WORLD_SIZE and name in self.walked else role
 

@@ -75,7 +75,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if suspect is not None:
             yield suspect
             return
-    nested = _nested((*known, *trials.endless))
+    nested = _nested((*known, *trials.again, *trials.endless))
     if nested is not None:
         yield _never_emptied(model, module, cls, nested)
         return
@@ -88,7 +88,10 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if outside is not None:
         yield _out_of_range(model, module, cls, outside)
         return
-    empty = next(filter(_has_empty_batch, trials.usual), None)
+    empties = [trial for trial in trials.usual if _has_empty_batch(trial)]
+    empty = next((trial for trial in empties if not trial.from_data), None)
+    if empty is None and len(empties) == len([*filter(_feeds_all, trials.usual)]) > 1:
+        empty = empties[0]  # whatever the data holds
     if empty is not None:
         yield _empty_batch(model, module, cls, empty)
         return
@@ -193,12 +196,13 @@ def _out_of_range(model: Model, module: Module, cls: Class, trial: Trial) -> Sus
 
 def _has_empty_batch(trial: Trial) -> bool:
     """Whether a rank gets a batch of nothing, although a batch has a sample for each rank."""
-    return (
-        trial.raised is None
-        and not trial.from_data
-        and trial.world.batch_size >= trial.world.ranks
-        and any(turn.in_batches and [] in turn.reading.items for turn in trial.turns)
+    return _feeds_all(trial) and any(
+        turn.in_batches and [] in turn.reading.items for turn in trial.turns
     )
+
+
+def _feeds_all(trial: Trial) -> bool:
+    return trial.raised is None and trial.world.batch_size >= trial.world.ranks
 
 
 def _empty_batch(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:

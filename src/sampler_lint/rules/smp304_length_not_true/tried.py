@@ -31,7 +31,7 @@ from sampler_lint.rules.smp304_length_not_true.places import (
     return_count,
 )
 from sampler_lint.syntax.navigation import same, self_class, statements
-from sampler_lint.syntax.nodes import Attr, Bin, Call, Class, Const, Function, Name, last_name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Function, last_name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -240,12 +240,11 @@ def always_off(model: Model, cls: Class) -> Suspect | None:
     if trials.usual or trials.endless or any(map(_fits, trials.guessed)):
         return None
     found = model.measured(cls)
-    more = _more_than_walked(length, iterate) if found is None else found.more
-    if more is None:
+    if found is None:
         return None
     where = model.module_of(length)
-    of_what = f"`{found.attribute}`" if found is not None and found.attribute else "the data"
-    compared = f"{abs(more)} {'more' if more > 0 else 'less'}"
+    of_what = f"`{found.attribute}`" if found.attribute else "the data"
+    compared = f"{abs(found.more)} {'more' if found.more > 0 else 'less'}"
     return Suspect(
         where,
         first_return(length) or name_of(where, length),
@@ -254,28 +253,6 @@ def always_off(model: Model, cls: Class) -> Suspect | None:
         effect=f"however many {of_what} holds; {_STEPS}",
         advice="make `__len__` count what `__iter__` yields",
     )
-
-
-def _more_than_walked(length: Function, iterate: Function) -> int | None:
-    """How much more ``len(x) + 1`` says than a pass over all of ``x`` yields."""
-    match [stmt.value for stmt in length.returns]:
-        case [
-            Bin(
-                op="Add" | "Sub" as op,
-                left=Call(func=Name(id="len"), positional=[measured]),
-                right=Const(value=int(number)),
-            )
-        ]:
-            pass
-        case _:
-            return None
-    given = [stmt.value for stmt in iterate.returns]
-    walked = given[0] if len(given) == 1 and not iterate.yields else None
-    if isinstance(walked, Call) and last_name(walked.func) == "iter" and walked.positional:
-        walked = walked.positional[0]
-    if not number or walked is None or not same(walked, measured):
-        return None
-    return number if op == "Add" else -number
 
 
 def runs_dry(model: Model, cls: Class) -> Suspect | None:

@@ -43,7 +43,7 @@ def hiding(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             ):
                 continue
             found = model.flow.method(cls, target.name)
-            if isinstance(found, (Function, str)) and _is_read_only(found, target.name):
+            if isinstance(found, (Function, str)) and is_read_only(found, target.name):
                 yield _read_only(module, cls, target, found)
             elif isinstance(found, Function) and not found.decorators:
                 call = _call_of(model, cls, found)
@@ -51,7 +51,7 @@ def hiding(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
                     yield _hidden(model, module, cls, target, found, call)
 
 
-def _is_read_only(found: Function | str, name: str) -> bool:
+def is_read_only(found: Function | str, name: str) -> bool:
     """Whether the method is a property that refuses to be set."""
     if isinstance(found, str):
         # What the constructor takes and a method gives is kept under another name.

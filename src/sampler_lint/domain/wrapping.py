@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import Hop, ends, parameter_of, part_of
-from sampler_lint.analysis.values import Lit, Obj, Pack, Table, Value, Values, View
+from sampler_lint.analysis.values import (
+    TOO_MANY,
+    TOO_MUCH,
+    Lit,
+    Obj,
+    Pack,
+    Table,
+    Value,
+    Values,
+    View,
+)
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
@@ -28,6 +38,9 @@ from sampler_lint.syntax.nodes import (
     Param,
     last_name,
 )
+
+#: Among the values of an attribute of which others are there by mistake.
+_LOST = frozenset({TOO_MANY, TOO_MUCH})
 
 
 class Inner(NamedTuple):
@@ -87,7 +100,10 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
             keyed,
         )
     for name in sorted({read.name for read in state.iteration.self_reads()}):
-        for helper in model.flow.ask_field(Obj(cls), name):
+        helpers = model.flow.ask_field(Obj(cls), name)
+        if not _LOST.isdisjoint(helpers):
+            continue
+        for helper in helpers:
             if not _is_helper(model, helper):
                 continue
             assert isinstance(helper, Obj)

@@ -56,6 +56,8 @@ class EpochTrial(NamedTuple):
     """Whether passes draw random numbers that all rest on known seeds."""
     frozen: bool = False
     """Whether the first pass draws an order, and all others yield the same."""
+    built: bool = False
+    """Whether that order is drawn by the constructor."""
     idle: Idle | None = None
     """Why a generator that it seeds with the epoch has no say, if so."""
     kept_from: tuple[Held, ...] = ()
@@ -108,6 +110,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         any(trial.changes for trial in trials),
         bool(drawing),
         bool(drawing) and all(trial.frozen for trial in drawing),
+        bool(drawing) and all(trial.built for trial in drawing),
         _idle({trial.idle for trial in trials}),
         tuple(sorted(kept)),
     )
@@ -145,12 +148,13 @@ def _with(
     interpreter.guesses = spec.guesses is not None
     interpreter.restart(world.ranks, 0)
     instance = spec.build(world, 0, option)
+    drawn_when_built = bool(interpreter.chance.draws) and interpreter.chance.seeds is not None
     passes = [_pass(interpreter, instance, epoch) for epoch in _EPOCHS]
     first, second, *_ = passes
     later = [(p.trace, p.yielded) for p in passes[1:]]
+    built = drawn_when_built and not first.draws and not first.trace
     frozen = (
-        first.draws > 0
-        and first.seeded
+        (built or (first.draws > 0 and first.seeded))
         and not any(p.draws or p.trace for p in passes[1:])
         and all(each == later[0] for each in later)
         and second.yielded == first.yielded
@@ -165,7 +169,8 @@ def _with(
     if len({tuple(each.values for each in p.idle) for p in passes}) == len(passes):
         drawn = Idle.LATE if all(each.is_late for each in first.idle) else Idle.APART
         idle = drawn if all(p.draws for p in passes) else Idle.UNUSED
-    return EpochTrial(uses, changes and not frozen, draws, frozen, idle, kept)
+    held = frozen and built
+    return EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:

@@ -98,6 +98,43 @@ def try_epochs(
         return None
 
 
+def ignores_seed(interpreter: Interpreter, cls: Class) -> bool:
+    """Whether the passes of a class that draw from known seeds rest on none that it is given."""
+    BUDGET.open()
+    try:
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        world, spec.seeded = welcoming(interpreter, spec)[0], True
+        found = [
+            _by_seed(interpreter, spec, world._replace(drop_last=spec.drops[0]), option)
+            for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+        ]
+    except (RaisedError, *SILENT):
+        return False
+    drawn = [same for same in found if same is not None]
+    return bool(drawn) and all(drawn)
+
+
+def _by_seed(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> bool | None:
+    """Whether building an object and passing over it is the same with two seeds; None where
+    nothing is drawn.
+
+    Raises:
+        CannotTellError: not all that is drawn rests on known seeds.
+    """
+    seen = []
+    for spec.seed in (SMALL_NUMBER, SMALL_NUMBER + 1):
+        interpreter.restart(world.ranks, 0)
+        instance = spec.build(world, 0, option)
+        built = (*interpreter.chance.trace, *interpreter.chance.said)
+        found = _pass(interpreter, instance, 1)
+        if found.draws and (not found.seeded or None in built):
+            raise CannotTellError("what it draws by")
+        seen.append((built, found.trace, found.yielded, found.draws))
+    return seen[0] == seen[1] if seen[0][-1] else None
+
+
 def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
     """What holds whatever is chosen: an option under which the epoch counts is a choice."""
     trials = list(found)

@@ -108,8 +108,10 @@ def _changes_nothing(
 ) -> Suspect | None:
     """What a run shows where the code alone does not."""
     own = own_setter(state.cls, setter.functions)
-    if own is None and (trial.built or state.cls.method("__iter__") is None):
-        return None  # what its base does is told there, and it may be meant to stay
+    if own is None and state.cls.method("__iter__") is None:
+        return None  # what its base does is told there
+    if trial.built and (own is None or setter.inert):
+        return None  # an order that may be meant to stay
     found = seedings_of(state.iteration)
     why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
     if trial.frozen:

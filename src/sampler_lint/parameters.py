@@ -73,7 +73,7 @@ _SPELLED = {
     "|size of world",
     Role.RANK: "(.*_(?<!per_)|global|local|world|dp|dataparallel|shard|replica)?rank( id)?"
     "|(process|shard|replica|device) (id|idx|index)",
-    Role.TOTAL_BATCH: "(total|global|effective|all) batch size",
+    Role.TOTAL_BATCH: "(total|global|effective|all) batch( size)?",
     Role.MAX_BATCH: "max batch size",
     Role.BATCH_SIZE: "((mini|micro|local|per (device|gpu)) )?batch size( per gpu)?|batch|bsz?"
     "|(samples|imgs) per gpu|images per batch|n samples per batch",

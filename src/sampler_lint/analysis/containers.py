@@ -24,6 +24,7 @@ from sampler_lint.analysis.values import (
     Table,
     Unknown,
     Value,
+    Values,
     View,
 )
 from sampler_lint.syntax.navigation import stmt_of
@@ -288,6 +289,18 @@ class Containers(Hierarchy):
             self._flow(self._component(pairs, 1), var)
         else:
             self._add(var, Unknown("merged from another dict"))
+
+    def part(self, expr: Expr, path: tuple[int, ...]) -> Values:
+        """What one of several names gets of a value that is taken apart."""
+        return self._solve_within(lambda: self._part(self._expr(expr), path))
+
+    def held_in(self, container: Pack | Table) -> Values:
+        """What a list or a dict may hold, be it put into it where it is made or later."""
+        if isinstance(container, Table):
+            return self._solve_within(partial(self._held, container, None))
+        return self._solve_within(
+            lambda: self._get(("held", container), partial(self._iterate, container))
+        )
 
     def entries(self, table: Table, key: str, site: Call) -> list[Filling]:
         """What is put into a dict under a key and may be there at a call."""

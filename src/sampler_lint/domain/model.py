@@ -416,6 +416,16 @@ class Model:
         classes = (cls,) if around is None else (cls, around[1])
         return self._tried.ask((Model.epoch_trial, cls, around_shard, around), classes, run)
 
+    def ignores_seed(self, cls: Class) -> bool:
+        """Whether no seed that a class is given changes what it draws its order by."""
+
+        def run(interpreter: Interpreter) -> bool:
+            from sampler_lint.execution.epochs import ignores_seed
+
+            return ignores_seed(interpreter, cls)
+
+        return self._tried.ask((Model.ignores_seed, cls), (cls,), run)
+
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""
 

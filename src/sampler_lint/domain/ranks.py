@@ -49,6 +49,11 @@ def kinds(model: Model, expr: Expr) -> set[str]:
     return {_kind(model, value) for value in values} or {"unknown"}
 
 
+def kinds_of_part(model: Model, expr: Expr, path: tuple[int, ...]) -> set[str]:
+    """The same of the part of a value that ``a, b = value`` gives to one of the names."""
+    return {_kind(model, value) for value in model.flow.part(expr, path)} or {"unknown"}
+
+
 def _kind(model: Model, value: Value) -> str:
     if isinstance(value, Lit):
         return "none" if value.value is None else "unknown"

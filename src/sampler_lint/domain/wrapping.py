@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import Hop, ends, parameter_of, part_of
-from sampler_lint.analysis.values import Lit, Obj, Pack, Super, Table, Value, Values, View
+from sampler_lint.analysis.values import (
+    TOO_MANY,
+    TOO_MUCH,
+    Lit,
+    Obj,
+    Pack,
+    Super,
+    Table,
+    Value,
+    Values,
+    View,
+)
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
 from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
@@ -30,6 +41,9 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 
+#: Among the values of an attribute of which others are there by mistake.
+_LOST = frozenset({TOO_MANY, TOO_MUCH})
+
 
 class Inner(NamedTuple):
     """Something that a class holds and iterates."""
@@ -41,7 +55,7 @@ class Inner(NamedTuple):
     values: frozenset[Value]
     """What it may be; the elements, where a list of them is held."""
     many: bool
-    """Whether a list of them is held."""
+    """Whether a list or a dict of them is held."""
     param: Param | None
     """The constructor's parameter it comes from, if that is plain."""
 
@@ -49,6 +63,9 @@ class Inner(NamedTuple):
     def objects(self) -> list[Obj]:
         """The known ones."""
         return [value for value in self.values if isinstance(value, Obj)]
+
+    keyed: bool = False
+    """Whether it is a dict."""
 
     @property
     def open(self) -> bool:
@@ -68,20 +85,27 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
     cls = state.cls
     for name in sorted(iterated_attributes(model, state.iteration) | _kept_in_runs(model, state)):
         values = model.flow.ask_field(Obj(cls), name)
-        if not any(isinstance(value, (Obj, Pack)) for value in values):  # a base of torch keeps it
+        if not any(
+            isinstance(value, (Obj, Pack, Table)) for value in values
+        ):  # a base of torch keeps it
             built = (obj for obj in model.constructions() if obj.cls is cls)
             found = {value: None for obj in built for value in model.flow.ask_field(obj, name)}
             values = Values(found) or values
-        many = any(isinstance(value, Pack) for value in values)
+        keyed = any(isinstance(value, Table) for value in values)
+        many = keyed or any(isinstance(value, Pack) for value in values)
         yield Inner(
             _owner(model, cls, name),
             (name,),
-            flat(model, values),
+            flat(model, values, dicts=True),
             many,
             parameter_kept(model, cls, name),
+            keyed,
         )
     for name in sorted({read.name for read in state.iteration.self_reads()}):
-        for helper in model.flow.ask_field(Obj(cls), name):
+        helpers = model.flow.ask_field(Obj(cls), name)
+        if not _LOST.isdisjoint(helpers):
+            continue
+        for helper in helpers:
             if not _is_helper(model, helper):
                 continue
             assert isinstance(helper, Obj)
@@ -116,10 +140,18 @@ def iterated_attributes(model: Model, found: Reach) -> set[str]:
         names.add("sampler")
     for function in found.functions:
         for source in iterated(function):
-            for node in ends(model.flow, source, Hop.ASSIGNED):
+            for end in ends(model.flow, source, Hop.ASSIGNED):
+                node = _held_in(end)
                 if isinstance(node, Attr) and self_class(node.value) is not None:
                     names.add(node.name)
     return names
+
+
+def _held_in(node: Expr) -> Expr:
+    """What holds the values of a dict, or one of them, that is gone through."""
+    if isinstance(node, Call) and isinstance(node.func, Attr) and not node.args:
+        return node.func.value if node.func.name in {"items", "values"} else node
+    return node.value if isinstance(node, Index) else node
 
 
 def iterated(function: Function) -> Iterator[Expr]:
@@ -137,9 +169,10 @@ def flat(model: Model, values: Iterable[Value], *, dicts: bool = False) -> Value
     """The values, with those of the elements for a list, and for a dict if that is asked for."""
     out: dict[Value, None] = {}
     for value in values:
-        if isinstance(value, Pack) or (dicts and isinstance(value, (Table, View))):
-            for item in held(value):
-                out.update(dict.fromkeys(model.flow.values(item)))
+        if isinstance(value, View) and dicts:
+            value = value.table
+        if isinstance(value, Pack) or (dicts and isinstance(value, Table)):
+            out.update(dict.fromkeys(model.flow.held_in(value)))
         else:
             out[value] = None
     return Values(out)

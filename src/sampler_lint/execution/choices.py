@@ -97,7 +97,9 @@ def _choices(spec: SetUp) -> Iterator[Choice]:
     for param, default in spec.params:
         value = default.value if isinstance(default, ast.Constant) else None
         role = role_of(param.arg)
-        if isinstance(value, bool):
+        if spec.settled is not None and spec.settled[0] == param.arg and role in FLAGS:
+            yield Choice(param.arg, not spec.settled[1])  # it works with the other one only
+        elif isinstance(value, bool):
             yield Choice(param.arg, not value)
         elif default is None and role in FLAGS:
             yield Choice(param.arg, role is Role.DROP_LAST)

@@ -56,6 +56,8 @@ class EpochTrial(NamedTuple):
     """Whether passes draw random numbers that all rest on known seeds."""
     frozen: bool = False
     """Whether the first pass draws an order, and all others yield the same."""
+    built: bool = False
+    """Whether that order is drawn by the constructor."""
     idle: Idle | None = None
     """Why a generator that it seeds with the epoch has no say, if so."""
     kept_from: tuple[Held, ...] = ()
@@ -96,6 +98,43 @@ def try_epochs(
         return None
 
 
+def ignores_seed(interpreter: Interpreter, cls: Class) -> bool:
+    """Whether the passes of a class that draw from known seeds rest on none that it is given."""
+    BUDGET.open()
+    try:
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        world, spec.seeded = welcoming(interpreter, spec)[0], True
+        found = [
+            _by_seed(interpreter, spec, world._replace(drop_last=spec.drops[0]), option)
+            for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+        ]
+    except (RaisedError, *SILENT):
+        return False
+    drawn = [same for same in found if same is not None]
+    return bool(drawn) and all(drawn)
+
+
+def _by_seed(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> bool | None:
+    """Whether building an object and passing over it is the same with two seeds; None where
+    nothing is drawn.
+
+    Raises:
+        CannotTellError: not all that is drawn rests on known seeds.
+    """
+    seen = []
+    for spec.seed in (SMALL_NUMBER, SMALL_NUMBER + 1):
+        interpreter.restart(world.ranks, 0)
+        instance = spec.build(world, 0, option)
+        built = (*interpreter.chance.trace, *interpreter.chance.said)
+        found = _pass(interpreter, instance, 1)
+        if found.draws and (not found.seeded or None in built):
+            raise CannotTellError("what it draws by")
+        seen.append((built, found.trace, found.yielded, found.draws))
+    return seen[0] == seen[1] if seen[0][-1] else None
+
+
 def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
     """What holds whatever is chosen: an option under which the epoch counts is a choice."""
     trials = list(found)
@@ -108,6 +147,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         any(trial.changes for trial in trials),
         bool(drawing),
         bool(drawing) and all(trial.frozen for trial in drawing),
+        bool(drawing) and all(trial.built for trial in drawing),
         _idle({trial.idle for trial in trials}),
         tuple(sorted(kept)),
     )
@@ -145,12 +185,13 @@ def _with(
     interpreter.guesses = spec.guesses is not None
     interpreter.restart(world.ranks, 0)
     instance = spec.build(world, 0, option)
+    drawn_when_built = bool(interpreter.chance.draws) and interpreter.chance.seeds is not None
     passes = [_pass(interpreter, instance, epoch) for epoch in _EPOCHS]
     first, second, *_ = passes
     later = [(p.trace, p.yielded) for p in passes[1:]]
+    built = drawn_when_built and not first.draws and not first.trace
     frozen = (
-        first.draws > 0
-        and first.seeded
+        (built or (first.draws > 0 and first.seeded))
         and not any(p.draws or p.trace for p in passes[1:])
         and all(each == later[0] for each in later)
         and second.yielded == first.yielded
@@ -165,7 +206,8 @@ def _with(
     if len({tuple(each.values for each in p.idle) for p in passes}) == len(passes):
         drawn = Idle.LATE if all(each.is_late for each in first.idle) else Idle.APART
         idle = drawn if all(p.draws for p in passes) else Idle.UNUSED
-    return EpochTrial(uses, changes and not frozen, draws, frozen, idle, kept)
+    held = frozen and built
+    return EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:

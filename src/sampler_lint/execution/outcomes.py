@@ -170,6 +170,8 @@ class Trials(NamedTuple):
     """Worlds with hardly more samples than ranks, as far as the class could be tried there."""
     varied: tuple[Trial, ...] = ()
     """Some of the usual worlds, each with one optional argument given."""
+    again: tuple[Trial, ...] = ()
+    """Worlds of one process, with its first two passes in place of ranks."""
     resumed: tuple[Trial, ...] = ()
     """What comes after ``load_state_dict()`` of what ``state_dict()`` said in mid-epoch."""
     resized: tuple[Trial, ...] = ()

@@ -115,6 +115,8 @@ class SetUp:
         the first is looked at."""
         self.seed: int | None = None
         """What is given for a seed that has a number by default."""
+        self.seeded = False
+        """Whether it is given for every seed."""
         self.gives_batches = False
         """Whether the samplers that it takes hand out batches."""
         self.dense = False
@@ -265,7 +267,7 @@ class SetUp:
         if may_be_none and role is Role.COLUMN:
             return [COLUMN]
         is_number = isinstance(default, ast.Constant) and type(default.value) is int
-        if self.seed is not None and role is Role.SEED and is_number:
+        if self.seed is not None and role is Role.SEED and (is_number or self.seeded):
             return self.seed
         is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
@@ -282,9 +284,9 @@ class SetUp:
         return given(name, made, name) if value is UNKNOWN and made is not None else value
 
     def _role(self, name: str, note: str = "") -> Role | None:
-        if name in self.worlds:
-            return Role.WORLD_SIZE
         role = role_of(name, note)
+        if name in self.worlds and role in {None, Role.SIZE, Role.NUMBER}:
+            return Role.WORLD_SIZE
         # `shards` may be how many, or which.
         return None if role is Role.WORLD_SIZE and name in self.walked else role
 

@@ -112,6 +112,8 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)
         trials = trials._replace(repeated=_repeated(interpreter, spec))
+    if (trials.usual or trials.guessed) and not spec.goes_on:
+        trials = trials._replace(again=tuple(_second_passes(interpreter, spec)))
     if BUDGET.gone:
         return plain
     if trials.sharded and trials.repeated is None and not spec.goes_on:
@@ -636,6 +638,23 @@ def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator
         if len(built) > 1 and all(trial.raised is None for trial in built):
             is_flag, uneven = isinstance(option[1], bool), says_uneven(option[0])
             yield from (t._replace(is_flagged=is_flag, says_uneven=uneven) for t in built)
+
+
+def _second_passes(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """Two passes over one object, for worlds of one process, some with a rest."""
+    for world, drop_last in itertools.product(_SOME[:2], spec.drops):
+        alone = world._replace(ranks=1, drop_last=drop_last)
+        with contextlib.suppress(RaisedError, *SILENT):
+            interpreter.restart(1, 0)
+            asked = Data.asked, Data.asked_of_all
+            instance = spec.build(alone, 0)
+            first = _turn(interpreter, instance, 0, asked)
+            setter = interpreter.method(instance, "set_epoch")
+            if setter is not None:
+                interpreter.call(setter, [1], {})
+            turns = first, _turn(interpreter, instance, 0, asked)
+            takes = spec.takes_batch_size, spec.takes_drop_last
+            yield Trial(alone, turns, *takes, also="in the second pass")
 
 
 def _stuck(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:

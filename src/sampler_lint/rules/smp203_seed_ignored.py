@@ -48,7 +48,7 @@ class SeedIgnored(Rule):
         (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Not reported
         where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`). Also a
         number (`g.manual_seed(0)`), in a sampler that a loader trains with and that is given no
-        generator.
+        generator; and a class that takes a seed, where a simulation draws the same with another.
 
     Why is this bad?
         Epoch `k` has the same order in every run, whatever the seed. Runs with different seeds
@@ -88,6 +88,7 @@ class SeedIgnored(Rule):
             if not found and any(_is_left_to_itself(model, *each) for each in _uses(model, cls)):
                 found = list(seeds_constantly(model, cls))
             if not found:
+                yield from _never_used(model, module, cls)
                 continue
             reason = _setting(model, module, cls)
             if reason is None or launches(model).is_dead(cls):
@@ -95,6 +96,21 @@ class SeedIgnored(Rule):
             if takes_seed(model, cls) or _may_be_built(model, module, cls):
                 for seeded in found:
                     yield _suspect(model, module, cls, seeded, *reason)
+
+
+def _never_used(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    """A seed for the class's own constructor that changes nothing of what it draws by."""
+    init = cls.method("__init__")
+    params = [] if init is None else [p for p in init.params if role_of(p.name) is Role.SEED]
+    if len(params) != 1 or not model.ignores_seed(cls):
+        return
+    yield Suspect(
+        module,
+        params[0].node,
+        f"`{cls.name}` takes a `{params[0].name}`, and draws its order without it",
+        effect="every run reads the data in the same order, whatever the seed",
+        advice="seed with it what the order is drawn from",
+    )
 
 
 def _uses(model: Model, cls: Class) -> Iterator[tuple[Obj, Obj]]:

@@ -41,7 +41,7 @@ class EpochNotForwarded(Rule):
         - seeds a generator with it from which nothing is drawn afterwards: the draw comes first, or
           is made from another generator (`torch.randperm(n)` without `generator=`),
         - changes nothing when the class is simulated with several epochs on a small dataset, or
-          comes after the first iteration has drawn the order and kept it,
+          comes after the constructor or the first iteration has drawn the order and kept it,
         - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
           changes,
         - belongs to a batch sampler returned by Lightning's `train_dataloader` hook: Lightning

@@ -66,7 +66,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         return _drawn_elsewhere(model, module, state, setter, trial)
     if not trial.draws or trial.changes:
         return None
-    return _changes_nothing(model, module, state, setter, frozen=trial.frozen)
+    return _changes_nothing(model, module, state, setter, trial)
 
 
 def _drawn_elsewhere(
@@ -104,18 +104,19 @@ def _drawn_elsewhere(
 
 
 def _changes_nothing(
-    model: Model, module: Module, state: EpochState, setter: Setter, *, frozen: bool
+    model: Model, module: Module, state: EpochState, setter: Setter, trial: EpochTrial
 ) -> Suspect | None:
     """What a run shows where the code alone does not."""
     own = own_setter(state.cls, setter.functions)
     if own is None and state.cls.method("__iter__") is None:
         return None  # what its base does is told there
+    if trial.built and (own is None or setter.inert):
+        return None  # an order that may be meant to stay
     found = seedings_of(state.iteration)
     why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
-    if frozen:
-        message = (
-            f"`{state.cls.name}` draws its order in the first pass and keeps it, whatever the epoch"
-        )
+    if trial.frozen:
+        when = "when it is built" if trial.built else "in the first pass"
+        message = f"`{state.cls.name}` draws its order {when} and keeps it, whatever the epoch"
         advice = "draw it again in `set_epoch`"
     else:
         message = (
@@ -123,7 +124,7 @@ def _changes_nothing(
             f"same random seed"
         )
         advice = "seed them with the epoch"
-    fix = None if frozen else partial(_seed_with_epoch, model, state, found)
+    fix = None if trial.frozen else partial(_seed_with_epoch, model, state, found)
     start = name_of(module, own if own is not None else state.cls)
     return Suspect(module, start, message, why=why, fix=fix, effect=_ONE_ORDER, advice=advice)
 

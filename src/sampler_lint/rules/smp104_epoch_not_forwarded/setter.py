@@ -59,7 +59,8 @@ def forward(
     one = each if inner.many else held
     lines = _forwarding(source.indent, (one, *path), param, source.quote, certain)
     if inner.many:
-        lines = [f"for {one} in {held}:", *(source.indent + line for line in lines)]
+        every = f"{held}.values()" if inner.keyed else held
+        lines = [f"for {one} in {every}:", *(source.indent + line for line in lines)]
     if own is not None:
         editor.append(own, *lines)
     else:

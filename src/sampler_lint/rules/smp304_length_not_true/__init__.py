@@ -20,6 +20,7 @@ from sampler_lint.rules.smp304_length_not_true.tried import (
     holds,
     one_too_many,
     runs_dry,
+    true_once,
     untrue_length,
     yields_nothing,
 )
@@ -38,12 +39,12 @@ class LengthNotTrue(Rule):
         samplers in this repository. Arguments whose type is not known get a value that the class
         can use; then a length counts that is wrong in every case, or, where other values change
         nothing, in those in which something is left over. Also reports a class that yields nothing
-        in any case, although its length is not 0, and `len(...)` of a sampler that has no `__len__`
-        or of a loader that is given it. Where a class cannot be followed, a
-        length is wrong that always differs by the same number from what is yielded of the same
-        attribute; of a sampler that never ends, one that is always one more than an
-        epoch has. Not reported for a class that the interpreter cannot follow otherwise, and for a
-        `__len__` that says it is an estimate.
+        in any case, although its length is not 0, or whose second pass is not as long, and
+        `len(...)` of a sampler that has no `__len__` or of a loader that is given it. Where a class
+        cannot be followed, a length is wrong that always differs by the same number from what is
+        yielded of the same attribute; of a sampler that never ends, one that is always one more
+        than an epoch has. Not reported for a class that the interpreter cannot follow otherwise,
+        and for a `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -92,6 +93,7 @@ class LengthNotTrue(Rule):
                 or set_too_late(model, cls)
                 or untrue_length(model, module, cls)
                 or yields_nothing(model, module, cls)
+                or true_once(model, cls)
                 or one_too_many(model, cls)
                 or always_off(model, cls)
                 or runs_dry(model, cls)

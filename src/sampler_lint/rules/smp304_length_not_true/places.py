@@ -41,7 +41,7 @@ def place(
     module: Module,
     cls: Class,
     length: Function | None,
-    iterate: Function,
+    iterate: Function | None,
     trial: Trial,
 ) -> tuple[Module, Node]:
     """Where the fault is: the loop that stops early, ``__len__``, or who inherits it."""
@@ -52,7 +52,8 @@ def place(
             return model.module_of(size), first_return(size) or name_of(module, size)
         return module, name_of(module, cls)
     usual = trial.world.counts(sharded=differ(trial))
-    if turn.length in usual and turn.count not in usual and not trial.from_data:
+    stops_early = turn.length in usual and turn.count not in usual and not trial.from_data
+    if stops_early and iterate is not None:
         loop = next((s for s in statements(iterate.body) if isinstance(s, While)), None)
         if loop is not None:
             return model.module_of(iterate), loop.test

@@ -52,7 +52,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     """A length that differs from the number of items in some world."""
     length = defined_by(model, cls, "__len__")
     iterate = defined_by(model, cls, "__iter__")
-    if iterate is None or _promises_nothing(model, length):
+    if (length is None and iterate is None) or _promises_nothing(model, length):
         return None
     trials = model.trials(cls)
     flagged = [trial for trial in trials.varied if trial.is_flagged]
@@ -78,7 +78,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
     some = " (for some data)" if trial.from_data else ""
     where, node = place(model, module, cls, length, iterate, trial)
-    why = (Related(model.place(iterate, iterate), "yielded here"),)
+    why = () if iterate is None else (Related(model.place(iterate, iterate), "yielded here"),)
     fix: Fixer | None = partial(return_count, model, module, cls, length)
     if not may_be_uneven(cls) and any(map(is_uneven, trials.told)):
         fix = None  # a length of its own for each rank would say that uneven ranks are meant
@@ -164,6 +164,47 @@ def yields_nothing(model: Model, module: Module, cls: Class) -> Suspect | None:
         f"`{cls.name}` yields nothing, although its `len()` says {trial.turns[0].length}",
         effect=f"with {trial.story}, and with more; {_STEPS}, and no batch is read",
         advice="make `__iter__` yield what `__len__` counts",
+    )
+
+
+def true_once(model: Model, cls: Class) -> Suspect | None:
+    """A length that is true of the first pass, and of no other, in all worlds."""
+    trials = model.trials(cls).again
+    length, iterate = (defined_by(model, cls, name) for name in ("__len__", "__iter__"))
+    if iterate is None or len(trials) < 2 or _promises_nothing(model, length):
+        return None
+    if not all(map(_is_true_once, trials)):
+        return None
+    is_used_up = not any(trial.turns[1].count for trial in trials)
+    if is_used_up and _is_filled_elsewhere(model, cls):
+        return None
+    if not is_used_up and any(trial.from_data for trial in trials):
+        return None
+    trial = trials[0]
+    first, second = trial.turns
+    where = model.module_of(iterate)
+    yields = "nothing" if is_used_up else second.count
+    return Suspect(
+        where,
+        name_of(where, iterate),
+        f"`{cls.name}` yields {first.count} in its first pass, and {yields} in the second",
+        effect=f"with {trial.story}, although `len()` says {second.length} in both; {_STEPS}"
+        if first.length == second.length
+        else f"with {trial.story}, where `len()` says {second.length}; {_STEPS}",
+        advice="begin anew in `__iter__`"
+        if is_used_up
+        else "make `__len__` count what the next pass yields",
+    )
+
+
+def _is_true_once(trial: Trial) -> bool:
+    first, second = trial.turns
+    return (
+        trial.raised is None
+        and first.count in {first.length, first.later}
+        and first.count > 0
+        and second.length is not None
+        and second.count not in {second.length, second.later}
     )
 
 

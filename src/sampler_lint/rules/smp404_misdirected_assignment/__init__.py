@@ -13,6 +13,7 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
 )
 from sampler_lint.rules.smp404_misdirected_assignment.bases import hidden_methods
 from sampler_lint.rules.smp404_misdirected_assignment.before_super import set_before_super
+from sampler_lint.rules.smp404_misdirected_assignment.class_level import stored_by_base
 from sampler_lint.rules.smp404_misdirected_assignment.hiding import hiding
 from sampler_lint.rules.smp404_misdirected_assignment.idle_generator import idle_generators
 from sampler_lint.rules.smp404_misdirected_assignment.kept_seed import seed_not_read
@@ -38,7 +39,8 @@ class MisdirectedAssignment(Rule):
         - a setter that assigns nothing (`self.epoch == epoch`, `self.epoch: epoch`),
         - an attribute set before `super().__init__(...)`, which overwrites it,
         - an argument that the constructor stores, and overwrites before anything reads it,
-        - an attribute with the name of a property, or of a method that the class calls,
+        - an attribute with the name of a property, or of a method that is called; also one that
+          the constructor of a base stores over what the class itself says,
         - a `seed` that the constructor stores and nothing reads, next to a shuffle with a global
           generator,
         - a generator that an iteration makes and seeds, next to a draw of torch from a global one,
@@ -97,6 +99,7 @@ class MisdirectedAssignment(Rule):
             yield from set_before_super(model, module, cls)
             yield from overwritten(model, module, cls)
             yield from hiding(model, module, cls)
+            yield from stored_by_base(model, module, cls)
             yield from moving_getters(module, cls)
             yield from hidden_methods(model, module, cls)
             yield from seed_not_read(model, module, cls)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from sampler_lint.execution.outcomes import Trial, Trials
     from sampler_lint.execution.values import Lost
 
-#: What `DistributedSampler.__init__` stores when the argument is left out.
-_DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
+#: What a constructor of torch's samplers stores when the argument is left out.
+DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False, "generator": None}
 
 
 def set_before_super(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
@@ -127,7 +127,7 @@ def _by_its_arguments(
                 and not store.path
                 and not _stored_again(init, target, store)
             ):
-                given = _given(made, target.name)
+                given = given_for(made, target.name)
                 if target.name not in entry.params or _differs(target, store.value, given):
                     yield _overwrite(module, cls, made, store, target, store.value, given)
                     break
@@ -140,7 +140,8 @@ def _stored_again(init: Function, target: Attr, store: Store) -> bool:
     )
 
 
-def _given(made: Construction, name: str) -> Expr | None:
+def given_for(made: Construction, name: str) -> Expr | None:
+    """What a call of a base's constructor passes for one of its parameters."""
     for arg in made.args:
         if arg.keyword == name:
             return arg.value
@@ -165,8 +166,8 @@ def _is_floored(value: Expr | None) -> bool:
 def _differs(target: Attr, stored: Expr, given: Expr | None) -> bool:
     """Whether the base certainly stores another value than the one stored before."""
     if given is None:
-        return target.name in _DEFAULTS and not (
-            isinstance(stored, Const) and stored.value == _DEFAULTS[target.name]
+        return target.name in DEFAULTS and not (
+            isinstance(stored, Const) and stored.value == DEFAULTS[target.name]
         )
     if same(stored, given) or same(target, given):
         return False
@@ -190,10 +191,10 @@ def _overwrite(
     advice = f"pass `{target.name}={shown}`"
     if given is not None:
         what = f"sets it to `{quoted(module.source, given)}`"
-    elif target.name not in _DEFAULTS:
+    elif target.name not in DEFAULTS:
         what, advice = "computes its own", "set it after that call"
     else:
-        what = f"sets it to its default, {_DEFAULTS[target.name]}"
+        what = f"sets it to its default, {DEFAULTS[target.name]}"
     why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
     fix = None if given is None else replacing(given, shown, f"Pass `{shown}`")
     return Suspect(

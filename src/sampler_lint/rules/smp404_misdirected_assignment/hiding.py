@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Related
@@ -42,15 +43,15 @@ def hiding(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             ):
                 continue
             found = model.flow.method(cls, target.name)
-            if isinstance(found, (Function, str)) and _is_read_only(found, target.name):
+            if isinstance(found, (Function, str)) and is_read_only(found, target.name):
                 yield _read_only(module, cls, target, found)
             elif isinstance(found, Function) and not found.decorators:
-                call = _call_of(cls, target.name)
+                call = _call_of(model, cls, found)
                 if call is not None and _is_no_function(scope, store, found):
                     yield _hidden(model, module, cls, target, found, call)
 
 
-def _is_read_only(found: Function | str, name: str) -> bool:
+def is_read_only(found: Function | str, name: str) -> bool:
     """Whether the method is a property that refuses to be set."""
     if isinstance(found, str):
         # What the constructor takes and a method gives is kept under another name.
@@ -66,19 +67,22 @@ def _is_read_only(found: Function | str, name: str) -> bool:
     )
 
 
-def _call_of(cls: Class, name: str) -> Call | None:
-    """A call of the method by the class itself."""
-    return next(
-        (
-            call
-            for scope in scopes_inside(cls)
-            for call in scope.calls
-            if isinstance(call.func, Attr)
-            and call.func.name == name
-            and self_class(call.func.value) is cls
-        ),
-        None,
-    )
+def _call_of(model: Model, cls: Class, method: Function) -> Call | None:
+    """A call of the method of an object of the class, by the class itself or where it is used."""
+    own = (call for scope in scopes_inside(cls) for call in scope.calls)
+    called = [
+        call
+        for call in (*own, *model.flow.callers(method))
+        if isinstance(call.func, Attr) and call.func.name == method.name
+    ]
+    for call in called:
+        assert isinstance(call.func, Attr)
+        values = model.flow.values(call.func.value)
+        if self_class(call.func.value) is cls or (
+            values and all(isinstance(value, Obj) and value.cls is cls for value in values)
+        ):
+            return call
+    return None
 
 
 def _is_no_function(method: Function, store: Store, found: Function) -> bool:

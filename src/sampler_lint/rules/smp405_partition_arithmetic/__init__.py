@@ -32,7 +32,10 @@ class PartitionArithmetic(Rule):
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
-        - batches that are never emptied, so that each holds those before it,
+        - batches that hold one another, such as those of a list that is never emptied,
+        - a last batch that is handed out again at the beginning of the next pass,
+        - an index beyond the data, and a batch of no samples, where the data does not divide
+          evenly,
         - a class that works with two ranks, and fails on a lookup with more.
 
         Datasets that divide themselves among ranks or workers are simulated on each of them, and

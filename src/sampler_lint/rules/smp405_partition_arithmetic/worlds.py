@@ -75,11 +75,25 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if suspect is not None:
             yield suspect
             return
-    grown = _ever_growing((*known, *trials.endless))
-    if grown is not None:
-        yield _never_emptied(model, module, cls, grown)
+    nested = _nested((*known, *trials.again, *trials.endless))
+    if nested is not None:
+        yield _never_emptied(model, module, cls, nested)
         return
+    carried = next(filter(_is_carried_over, trials.again), None)
+    if carried is not None:
+        yield _carried_over(model, module, cls, carried)
     if trials.repeated is not None or trials.torn is not None:
+        return
+    outside = _outside(trials.usual)
+    if outside is not None:
+        yield _out_of_range(model, module, cls, outside)
+        return
+    empties = [trial for trial in trials.usual if _has_empty_batch(trial)]
+    empty = next((trial for trial in empties if not trial.from_data), None)
+    if empty is None and len(empties) == len([*filter(_feeds_all, trials.usual)]) > 1:
+        empty = empties[0]  # whatever the data holds
+    if empty is not None:
+        yield _empty_batch(model, module, cls, empty)
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
@@ -105,16 +119,24 @@ def _breaks_with_more(known: tuple[Trial, ...]) -> Trial | None:
     return many[0] if same and is_told else None
 
 
-def _ever_growing(known: tuple[Trial, ...]) -> Trial | None:
-    """A world in which each batch begins with the whole one before, if that is so in all."""
+def _nested(known: tuple[Trial, ...]) -> Trial | None:
+    """A world in which most batches hold another one and more, if that is so in all."""
     several = [trial for trial in known if trial.raised is None and _batches(trial)]
     found = len(several) >= FEWEST_GUESSED and all(
-        len(batch) < len(following) and following[: len(batch)] == batch
-        for trial in several
-        for batches in _batches(trial)
-        for batch, following in pairwise(batches)
+        _is_nested(batches) for trial in several for batches in _batches(trial)
     )
     return several[0] if found else None
+
+
+def _is_nested(batches: list[list[Any]]) -> bool:
+    """Whether more than half of the batches hold all of another one, and more."""
+    sets = [set(batch) for batch in batches]
+    holding = sum(any(other and other < batch for other in sets) for batch in sets)
+    return 2 * holding > len(batches)
+
+
+def _only_grow(batches: list[list[Any]]) -> bool:
+    return all(following[: len(batch)] == batch for batch, following in pairwise(batches))
 
 
 def _batches(trial: Trial) -> list[list[Any]]:
@@ -127,16 +149,101 @@ def _batches(trial: Trial) -> list[list[Any]]:
 
 
 def _never_emptied(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
-    iterate = defined_by(model, cls, "__iter__")
-    where = module if iterate is None else model.module_of(iterate)
-    sizes = [len(batch) for batch in _batches(trial)[0]]
+    where, node = _reading(model, module, cls)
+    batches = _batches(trial)[0]
+    grows = _only_grow(batches)
+    wrong = (
+        "never empties its batch: each one begins with all that were before"
+        if grows
+        else "yields batches that hold one another"
+    )
     return Suspect(
         where,
-        name_of(where, cls if iterate is None else iterate),
-        f"`{cls.name}` never empties its batch: each one begins with all that were before",
-        effect=f"with {trial.story}, a rank gets batches of {listed(sizes)} samples",
-        advice="begin a new list once a batch has been yielded",
+        node,
+        f"`{cls.name}` {wrong}",
+        effect=f"with {trial.story}, a rank gets batches of {listed([*map(len, batches)])} samples",
+        advice="begin a new list once a batch has been yielded"
+        if grows
+        else "cut each batch off where the next one begins",
     )
+
+
+def _outside(usual: tuple[Trial, ...]) -> Trial | None:
+    """A world with an index beyond the data, if there is none where the data divides evenly.
+
+    Indices that are always beyond it are of something else.
+    """
+    beyond = [trial for trial in usual if _last_index(trial) >= trial.world.samples]
+    is_rest = not any(trial.world.is_even for trial in beyond)
+    is_told = is_rest and not any(trial.from_data or trial.raised for trial in usual)
+    return beyond[0] if beyond and is_told else None
+
+
+def _last_index(trial: Trial) -> int:
+    return max((index for turn in trial.turns for index in turn.indices or ()), default=-1)
+
+
+def _out_of_range(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = splitting_place(model, cls) or _reading(model, module, cls)
+    return Suspect(
+        where,
+        node,
+        f"`{cls.name}` yields index {_last_index(trial)} of a dataset of {trial.world.samples}",
+        effect=f"with {trial.story}; IndexError, or a dataset that wraps around",
+        advice="end with the last sample, or fill up with samples that there are",
+    )
+
+
+def _has_empty_batch(trial: Trial) -> bool:
+    """Whether a rank gets a batch of nothing, although a batch has a sample for each rank."""
+    return _feeds_all(trial) and any(
+        turn.in_batches and [] in turn.reading.items for turn in trial.turns
+    )
+
+
+def _feeds_all(trial: Trial) -> bool:
+    return trial.raised is None and trial.world.batch_size >= trial.world.ranks
+
+
+def _empty_batch(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = splitting_place(model, cls) or _reading(model, module, cls)
+    rank = next(turn.rank for turn in trial.turns if [] in turn.reading.items)
+    who = f"rank {rank}" if trial.differs else "the loader"
+    return Suspect(
+        where,
+        node,
+        f"`{cls.name}` yields a batch of no samples",
+        effect=f"with {trial.story}, {who} gets an empty list, which collating refuses",
+        advice="leave an incomplete last batch out, or fill it up for all ranks",
+    )
+
+
+def _is_carried_over(trial: Trial) -> bool:
+    """Whether a pass hands out again what the one before, which read all once, ended with."""
+    first, second = (turn.indices or () for turn in trial.turns)
+    every = range(trial.world.samples)
+    is_whole = len(first) == len(every) and {*first} == {*every}
+    is_known = trial.raised is None and not trial.from_data and trial.turns[0].in_batches
+    return is_known and is_whole and {*second} == {*every} and len(second) > len(first)
+
+
+def _carried_over(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = _reading(model, module, cls)
+    more = len(trial.turns[1].indices or ()) - trial.world.samples
+    return Suspect(
+        where,
+        node,
+        f"`{cls.name}` does not empty its last batch: the next pass begins with it",
+        effect=f"with {trial.story}, {more} samples are read twice",
+        advice="begin each pass with an empty batch",
+    )
+
+
+def _reading(model: Model, module: Module, cls: Class) -> tuple[Module, Node]:
+    """The method that yields, or the class."""
+    iterate = defined_by(model, cls, "__iter__")
+    where = module if iterate is None else model.module_of(iterate)
+    return where, name_of(where, cls if iterate is None else iterate)
 
 
 def _failed_lookup(trial: Trial) -> ast.AST | None:

@@ -88,7 +88,7 @@ def test_a_run_that_fails_is_not_compared(project: Path, capfd) -> None:
 def test_a_rank_that_left_no_record_is_said() -> None:
     two, one = (Run("", [RankRun(rank, "finished") for rank in range(n)]) for n in (2, 1))
     with pytest.raises(HarnessError, match="rank 1 left a record in only one of the whole and the"):
-        _compared(two, two, one, 3)
+        _compared(two, two, one)
 
 
 def test_a_process_is_told_to_stop_once(monkeypatch: pytest.MonkeyPatch) -> None:

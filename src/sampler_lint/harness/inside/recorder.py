@@ -24,6 +24,7 @@ import sys
 import sysconfig
 import time
 import traceback
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
@@ -38,6 +39,7 @@ from .learning import (
     averaged_by,
     averaged_on_mesh,
     patch_optimizers,
+    patch_saving,
     patch_wrapper,
 )
 from .log import KEEP_ALL, Log
@@ -103,6 +105,8 @@ class Recorder(Log):
         self.begun = 0
         self._looked_into: Counter[int] = Counter()
         self._in_set_epoch: set[int] = set()
+        #: The passes that may still go on, by their numbers.
+        self._live: Any = weakref.WeakValueDictionary()
         #: How often wrapped models were called.
         self.called = 0
         #: How many more sums to look at: some after each loader, until gradients are computed.
@@ -349,7 +353,7 @@ class Recorder(Log):
         self._looked_into[number] += 1
         started = Pass(self, self.begun, loader, stride, at_once, counted_only, looks)
         self.current = number, self.begun
-        self.last = started
+        self.last = self._live[self.begun] = started
         self.begun += 1
         self.totals[0] += 1
         self.counting = SUMS
@@ -475,10 +479,14 @@ class Recorder(Log):
             steps = self.learning.taken
             self.guarded(self.note, "dropped", number=last.number, backwards=unused, steps=steps)
 
-    def note_saved(self) -> None:
-        """Note that an optimizer's state was asked for, as one who saves it does."""
+    def note_saved(self, kind: str) -> None:
+        """Note that something was saved, and how much each pass had given to learn from by then.
+
+        Passes that are gone have given all that they gave.
+        """
         given = self.last.given if self.last is not None else 0
-        self.note("optimizer_saved", steps=self.learning.taken, given=given)
+        learned = {number: one.learned for number, one in self._live.items()}
+        self.note(kind, steps=self.learning.taken, given=given, learned=learned)
 
     def note_fetched(self, drew: bool) -> None:
         """Note whether a batch of the pass that began last was fetched with random numbers."""
@@ -698,6 +706,7 @@ _LATER: dict[str, Callable[[Recorder, Any], None]] = {
     "torch.autograd": Recorder.patch_autograd,
     "torch.distributed.algorithms.join": Recorder.patch_join,
     "torch.optim.optimizer": patch_optimizers,
+    "torch.serialization": patch_saving,
     "torch.distributed": patch_collectives,
     "torch.nn.parallel.distributed": patch_wrapper(
         "DistributedDataParallel", averaged_by("process_group")

@@ -437,13 +437,23 @@ class Model:
         key = (Model.start_of_share, cls, sliced, *candidates)
         return self._tried.ask(key, (cls,), run)
 
-    def evened_out(self, cls: Class, after: Stmt, candidates: list[str]) -> str | None:
-        """The first of several codes that, run after a statement, makes all ranks equally long."""
+    def evened_out(
+        self,
+        cls: Class,
+        after: Stmt,
+        candidates: list[tuple[str, str | None]],
+        returned: Expr | None,
+    ) -> tuple[str, str | None] | None:
+        """The first of several codes that, run after a statement, makes all ranks equally long.
 
-        def run(interpreter: Interpreter) -> str | None:
+        Each may come with what ``__len__`` is to say instead of what is ``returned`` there.
+        """
+
+        def run(interpreter: Interpreter) -> tuple[str, str | None] | None:
             from sampler_lint.execution.candidates import evened_out
 
-            return evened_out(interpreter, cls, self.module_of(after.scope), after, candidates)
+            module = self.module_of(after.scope)
+            return evened_out(interpreter, cls, module, after, candidates, returned)
 
         return self._tried.ask((Model.evened_out, cls, after, *candidates), (cls,), run)
 

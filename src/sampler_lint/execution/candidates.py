@@ -63,33 +63,48 @@ def start_of_share(
 
 
 def evened_out(
-    interpreter: Interpreter, cls: Class, module: Module, after: Stmt, candidates: Iterable[str]
-) -> str | None:
+    interpreter: Interpreter,
+    cls: Class,
+    module: Module,
+    after: Stmt,
+    candidates: Iterable[tuple[str, str | None]],
+    returned: Expr | None,
+) -> tuple[str, str | None] | None:
     """The first candidate with which, run after a statement, all ranks yield as much as they say.
 
-    That is so in every world, and no two ranks are given one and the same share.
+    That is so in every world, and no two ranks are given one and the same share. A candidate's
+    second part is what ``__len__``, which stands in the same file, is to return.
     """
     tree = interpreter.names_of(module).tree
     block = _blocks(tree).get((after.row, after.col))
     if block is None:
         return None
     place = next(i for i, one in enumerate(block) if one.lineno == after.row) + 1
-    for code in candidates:
+    says = _returns(tree).get((returned.row, returned.col)) if returned is not None else None
+    for code, length in candidates:
+        if length is not None and says is None:
+            continue
+        said = says.value if says is not None else None
         block[place:place] = ast.parse(code).body
         try:
+            if says is not None and length is not None:
+                says.value = ast.parse(length, mode="eval").body
             trials = try_out(interpreter, cls)
         finally:
             del block[place]
+            if says is not None:
+                says.value = said
         told = trials.told if trials.torn is None else ()
         if trials.sharded and told and not any(map(_differs_in_length, told)):
-            return code
+            return code, length
     return None
 
 
 def _differs_in_length(trial: Trial) -> bool:
     counts = {turn.count for turn in trial.turns}
     return trial.raised is not None or any(
-        {turn.length or turn.count, turn.count} != counts for turn in trial.turns
+        {turn.count if turn.length is None else turn.length, turn.count} != counts
+        for turn in trial.turns
     )
 
 

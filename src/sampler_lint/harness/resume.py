@@ -124,17 +124,31 @@ def _readings(rank: RankRun) -> list[list[_Batch]]:
     Those of all loaders, one pass after the other; where passes go on side by side, those of each
     job by themselves.
     """
-    loaders = rank.log.loaders
-    every = sorted(
-        (one for loader in loaders for one in loader.passes if one.learned),
-        key=lambda one: one.number,
-    )
+    every = [*_trained(rank.log)]
+    numbers = {one.number for one in every}
     side_by_side = any(
         one.learned > 1 and one.steps == after.steps for one, after in pairwise(every)
     )
     jobs = [stream.passes for stream in rank.streams()] if side_by_side else [every]
-    read = [[batch for one in job if one.learned for batch in _learned(one)] for job in jobs]
+    read = [
+        [batch for one in job if one.number in numbers for batch in _learned(one)] for job in jobs
+    ]
     return [batches for batches in read if batches]
+
+
+def _trained(log: Log) -> Iterator[Pass]:
+    """The passes that were learned from, in their order.
+
+    Of a pass that was left after its first batch, only the steps after it tell that.
+    """
+    training = {loader.role for loader in log.loaders if any(p.learned for p in loader.passes)}
+    roles = {one.number: loader.role for loader in log.loaders for one in loader.passes}
+    every = sorted((p for loader in log.loaders for p in loader.passes), key=lambda p: p.number)
+    for one, after in zip(every, [*every[1:], None], strict=True):
+        left = not one.ended and one.yielded and roles[one.number] in training
+        stepped = one.taken and (after is None or after.steps > one.steps)
+        if one.learned or (left and stepped):
+            yield one
 
 
 def _learned(one: Pass) -> list[_Batch]:
@@ -142,7 +156,8 @@ def _learned(one: Pass) -> list[_Batch]:
     held: list[object] = [tuple(batch) for batch in one.batches]
     if not held:
         held = [tuple(samples) for _, samples in one.contents]
-    return [_Batch(batch, one) for batch in held[max(0, one.learned_from - 1) : one.yielded]]
+    first = one.learned_from - 1 if one.learned else one.yielded - 1
+    return [_Batch(batch, one) for batch in held[max(0, first) : one.yielded]]
 
 
 def _before(saved: Saved, batches: Sequence[_Batch]) -> int:

@@ -55,6 +55,10 @@ class Pass:
     """Attributes of the dataset that are numbers, in the process that reads the loader."""
     random: bool = False
     """The dataset holds a random generator."""
+    seed: int | None = None
+    """What torch's global generator was seeded with when it began, where that was looked at."""
+    generators: dict[str, int] = field(default_factory=dict)
+    """The states that the global generators and those of its samplers were in then, by name."""
     contents: list[tuple[list[Index] | None, list[tuple[int, ...]]]] = field(default_factory=list)
     """Of the first batches, the indices and digests of their samples."""
     sizes: list[int] = field(default_factory=list)
@@ -518,6 +522,9 @@ def read_log(path: str) -> Log:
             current.contents.append((event["indices"], samples))
             current.sizes.append(event["size"])
             current.fed.append([])
+        elif kind == "generators":
+            current = passes[event["number"]]
+            current.seed, current.generators = event["seed"], event["states"]
         elif kind == "fetched" and event["number"] in passes:
             passes[event["number"]].drew.append(event["drew"])
         elif kind == "fed":

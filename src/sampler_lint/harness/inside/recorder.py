@@ -26,7 +26,7 @@ import time
 import traceback
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from types import FrameType, ModuleType
 from typing import Any
@@ -373,7 +373,17 @@ class Recorder(Log):
             path=path,
             line=line,
         )
+        if looks:
+            self._note_generators(started.number, chain(loader._index_sampler))
         return started
+
+    def _note_generators(self, number: int, samplers: Iterable[Any]) -> None:
+        """Note from which states of random generators a pass sets out."""
+        states = dict(draws.global_states())
+        for one in samplers:
+            own = draws.held_states(one)
+            states |= {f"{class_name(one)}.{name}": state for name, state in own}
+        self.note("generators", number=number, seed=self._torch.initial_seed(), states=states)
 
     def _stride(self, loader: Any) -> int:
         """Which samples are kept: those whose index it divides."""

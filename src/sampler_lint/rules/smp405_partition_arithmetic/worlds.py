@@ -18,6 +18,7 @@ from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._evened import even_out
 from sampler_lint.rules._trials import (
     checks_length,
     counts,
@@ -190,9 +191,14 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
         names.module,
         node_of(error.node),
         f"this {what} {when}: `{cls.name}` does not have as many indices as it expects",
+        fix=partial(_repeat, model, cls),
         effect=f"with {trial.story}, {error.kind}",
         advice="repeat the indices as often as needed, then truncate to exactly that length",
     )
+
+
+def _repeat(model: Model, cls: Class, editor: Editor) -> Fix | None:
+    return even_out(model, cls, often=True, editor=editor)
 
 
 def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:

@@ -427,7 +427,7 @@ class Model:
         return self._tried.ask((Model.true_length, cls, returned, *candidates), (cls,), run)
 
     def start_of_share(self, cls: Class, sliced: Index, candidates: list[str]) -> str | None:
-        """The one of several codes from which a slice gives each rank a share of its own."""
+        """The one of several slices that, taken instead, gives each rank a share of its own."""
 
         def run(interpreter: Interpreter) -> str | None:
             from sampler_lint.execution.candidates import start_of_share

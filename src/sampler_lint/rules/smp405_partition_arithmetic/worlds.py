@@ -259,10 +259,12 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     node: Node = name_of(module, cls)
     fix: Fixer | None = None
     if iterate is not None:
-        strided = _strided(where, iterate)
-        node = strided or name_of(where, iterate)
-        if strided is not None and iterate.outer is cls:
-            fix = partial(_start_at_rank, model, where, cls, iterate, strided)
+        sliced = next(_slices_of_all(where, iterate), None)
+        key = slice_of(where, sliced) if sliced is not None else None
+        is_strided = key is not None and key.step is not None
+        node = sliced if sliced is not None and is_strided else name_of(where, iterate)
+        if sliced is not None and iterate.outer is cls:
+            fix = partial(_start_at_rank, model, where, cls, iterate, sliced)
     rest = " at the same time" if is_all else ", and the others are never read"
     count = f"{turn.count} sample{'s' * (turn.count != 1)}"
     if turn.goes_on:
@@ -280,27 +282,42 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
 def _start_at_rank(
     model: Model, module: Module, cls: Class, iterate: Function, sliced: Index, editor: Editor
 ) -> Fix | None:
-    """Start the slice at the rank that the class keeps, if the ranks then share everything out."""
+    """Start the slice at the rank that the class keeps, if the ranks then share everything out.
+
+    Of the first so many samples, it becomes the part with the rank's number.
+    """
     text = text_of(module.source, sliced)
     parsed = ast.parse(text, mode="eval").body if "\n" not in text else None
     if not isinstance(parsed, ast.Subscript) or not isinstance(parsed.slice, ast.Slice):
         return None
-    start, data = parsed.slice.lower, parsed.value
-    if not iterate.params or not (start is None or ast.unparse(start) == "0"):
+    share, encoded = parsed.slice, text.encode()
+
+    def code(part: ast.expr | None) -> str:
+        return "" if part is None else encoded[part.col_offset : part.end_col_offset].decode()
+
+    if not iterate.params or not (share.lower is None or ast.unparse(share.lower) == "0"):
         return None
-    names = [
+    ranks = [
         f"{iterate.params[0].name}.{name}"
         for name in sorted(model.attributes(cls).names)
         if role_of(name) is Role.RANK and name.upper() not in concepts.LOCAL_RANK.variables
     ]
-    rank = model.start_of_share(cls, sliced, names)
-    if rank is None:
+    begin = encoded.index(b":", parsed.value.end_col_offset)
+    start = begin if share.lower is None else share.lower.col_offset
+    rest = begin if share.lower is None else share.lower.end_col_offset
+    upper, slices = code(share.upper), dict[str, str]()
+    end = parsed.end_col_offset
+    assert end is not None
+    for rank in ranks:
+        slices[f"{rank}{encoded[rest : end - 1].decode()}"] = f"Start the slice at `{rank}`"
+        if share.step is None:
+            part = upper if isinstance(share.upper, (ast.Attribute, ast.Name)) else f"({upper})"
+            slices[f"{rank} * {part} : ({rank} + 1) * {part}"] = f"Take part `{rank}`"
+    found = model.start_of_share(cls, sliced, list(slices))
+    if found is None:
         return None
-    encoded = text.encode()
-    begin = encoded.index(b":", data.end_col_offset) if start is None else start.col_offset
-    end = begin if start is None else start.end_col_offset
-    editor.at(module).replace(sliced, (encoded[:begin] + rank.encode() + encoded[end:]).decode())
-    return editor.fix(f"Start the slice at `{rank}`", Applicability.SAFE)
+    editor.at(module).replace(sliced, encoded[:start].decode() + found + "]")
+    return editor.fix(slices[found], Applicability.SAFE)
 
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
@@ -317,13 +334,15 @@ def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Vio
     )
 
 
-def _strided(module: Module, function: Function) -> Index | None:
-    """The slice that takes every so many samples."""
-    for node in nodes_in(statements(function.body)):
-        key = slice_of(module, node) if isinstance(node, Index) else None
-        if key is not None and key.step is not None and isinstance(node, Index):
-            return node
-    return None
+def _slices_of_all(module: Module, function: Function) -> Iterator[Index]:
+    """The slices that take every so many samples, and those that take the first so many."""
+    found = [
+        (node, key)
+        for node in nodes_in(statements(function.body))
+        if isinstance(node, Index) and (key := slice_of(module, node)) is not None
+    ]
+    yield from (node for node, key in found if key.step is not None)
+    yield from (node for node, key in found if key.step is None and key.upper is not None)
 
 
 def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:

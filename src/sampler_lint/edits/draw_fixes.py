@@ -119,6 +119,9 @@ def draw_in_each_pass(iterate: Function, draw: Call, attribute: str, editor: Edi
     built, stmt, source = draw.scope, draw.stmt, editor.source
     if (
         not isinstance(built, Function)
+        or built.name != "__init__"
+        or stmt is None
+        or stmt.parent is not None  # it is not always drawn
         or built.outer is not iterate.outer
         or built.self_name is None
         or built.self_name != iterate.self_name
@@ -137,7 +140,7 @@ def draw_in_each_pass(iterate: Function, draw: Call, attribute: str, editor: Edi
         code = _with_kept(source, stmt, iterate, {shuffled: kept})
     else:
         is_set = isinstance(stmt, Assign) and [unparse(one) for one in stmt.targets] == [kept]
-        code = _with_kept(source, stmt, iterate, {}) if stmt is not None and is_set else None
+        code = _with_kept(source, stmt, iterate, {}) if is_set else None
     if code is None:
         return None
     editor.insert_first(iterate, code)

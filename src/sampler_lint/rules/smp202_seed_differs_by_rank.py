@@ -90,7 +90,8 @@ class SeedDiffersByRank(Rule):
         what another validates on. No error is raised, and the loss looks fine.
 
     Fix safety:
-        Safe: the rank is removed from the sum, so that all ranks have the same seed; where a
+        Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
+        seed; where a
         variable holds the sum, it keeps the rank, and the rest is passed. Where the rank is added
         elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its
         own generator with the program's seed, if that is available there (or 0, where nothing

@@ -72,7 +72,8 @@ class UnevenRanks(Rule):
     Fix safety:
         Unsafe: the list that the ranks take slices of is first cut to a multiple of their number,
         or padded with its first samples, whichever makes all ranks yield as much as their
-        `__len__` says in every simulated case. Only you know whether samples may be left out or
+        `__len__` says in every simulated case; where each says a number of its own, all are cut,
+        and `__len__` says so. Only you know whether samples may be left out or
         repeated. No other fix is offered.
 
     How it is proved:

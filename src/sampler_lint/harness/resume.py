@@ -125,15 +125,18 @@ def _readings(rank: RankRun) -> list[list[_Batch]]:
     job by themselves.
     """
     every = [*_trained(rank.log)]
-    numbers = {one.number for one in every}
+    roles = {one.number: loader.role for loader in rank.log.loaders for one in loader.passes}
+    beside: Counter[tuple[object, ...]] = Counter()
+    jobs: dict[tuple[object, ...], list[_Batch]] = {}
     side_by_side = any(
         one.learned > 1 and one.steps == after.steps for one, after in pairwise(every)
     )
-    jobs = [stream.passes for stream in rank.streams()] if side_by_side else [every]
-    read = [
-        [batch for one in job if one.number in numbers for batch in _learned(one)] for job in jobs
-    ]
-    return [batches for batches in read if batches]
+    for one in every:
+        role = roles[one.number]
+        key = (role, beside[role, one.steps]) if side_by_side else ()
+        beside[role, one.steps] += 1
+        jobs.setdefault(key, []).extend(_learned(one))
+    return [batches for batches in jobs.values() if batches]
 
 
 def _trained(log: Log) -> Iterator[Pass]:

@@ -89,11 +89,16 @@ def _states(fetcher: Any) -> Iterator[tuple[str, int]]:
 
 def global_states() -> Iterator[tuple[str, int]]:
     """The generators of Python, NumPy and torch of this process, each with a checksum."""
+    yield from unseeded_states()
+    yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
+
+
+def unseeded_states() -> Iterator[tuple[str, int]]:
+    """The same of those that every process has in a state of its own, unless it seeds them."""
     yield "random", _digest(random.getstate())
     numpy: Any = sys.modules.get("numpy.random")
     if numpy is not None:
         yield "numpy.random", _digest(_listed(numpy.get_state()))
-    yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
 
 
 def held_states(thing: Any) -> Iterator[tuple[str, int]]:

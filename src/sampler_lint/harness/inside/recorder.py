@@ -77,6 +77,7 @@ class Recorder(Log):
         # torch itself may still be half imported: ``torch.utils`` is no attribute of it yet.
         self._torch: Any = sys.modules["torch"]
         self.data: Any = sys.modules["torch.utils.data"]
+        self._at_first = dict(draws.unseeded_states())
         self._libraries = tuple(
             os.path.join(os.path.realpath(path), "")
             for path in (
@@ -378,8 +379,15 @@ class Recorder(Log):
         return started
 
     def _note_generators(self, number: int, samplers: Iterable[Any]) -> None:
-        """Note from which states of random generators a pass sets out."""
-        states = dict(draws.global_states())
+        """Note from which states of random generators a pass sets out.
+
+        One that nobody has seeded or drawn from is as the process got it.
+        """
+        states = {
+            name: state
+            for name, state in draws.global_states()
+            if name == "torch" or state != self._at_first.setdefault(name, state)
+        }
         for one in samplers:
             own = draws.held_states(one)
             states |= {f"{class_name(one)}.{name}": state for name, state in own}

@@ -259,12 +259,11 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     node: Node = name_of(module, cls)
     fix: Fixer | None = None
     if iterate is not None:
-        sliced = next(_slices_of_all(where, iterate), None)
-        key = slice_of(where, sliced) if sliced is not None else None
-        is_strided = key is not None and key.step is not None
-        node = sliced if sliced is not None and is_strided else name_of(where, iterate)
-        if sliced is not None and iterate.outer is cls:
-            fix = partial(_start_at_rank, model, where, cls, iterate, sliced)
+        slices = [*_slices_of_all(where, iterate)]
+        strided = (one for one in slices if getattr(slice_of(where, one), "step", None))
+        node = next(strided, None) or name_of(where, iterate)
+        if slices and iterate.outer is cls:
+            fix = partial(_start_at_rank, model, where, cls, iterate, slices)
     rest = " at the same time" if is_all else ", and the others are never read"
     count = f"{turn.count} sample{'s' * (turn.count != 1)}"
     if turn.goes_on:
@@ -280,12 +279,26 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
 
 
 def _start_at_rank(
-    model: Model, module: Module, cls: Class, iterate: Function, sliced: Index, editor: Editor
+    model: Model,
+    module: Module,
+    cls: Class,
+    iterate: Function,
+    slices: list[Index],
+    editor: Editor,
 ) -> Fix | None:
-    """Start the slice at the rank that the class keeps, if the ranks then share everything out.
+    """Start a slice at the rank that the class keeps, if the ranks then share everything out."""
+    for sliced in slices:
+        found = _by_rank(model, module, cls, iterate, sliced)
+        if found is not None:
+            code, title = found
+            return editor.at(module).replace(sliced, code).fix(title, Applicability.SAFE)
+    return None
 
-    Of the first so many samples, it becomes the part with the rank's number.
-    """
+
+def _by_rank(
+    model: Model, module: Module, cls: Class, iterate: Function, sliced: Index
+) -> tuple[str, str] | None:
+    """A slice that starts at the rank, and what that is; of the first so many, the rank's part."""
     text = text_of(module.source, sliced)
     parsed = ast.parse(text, mode="eval").body if "\n" not in text else None
     if not isinstance(parsed, ast.Subscript) or not isinstance(parsed.slice, ast.Slice):
@@ -316,8 +329,7 @@ def _start_at_rank(
     found = model.start_of_share(cls, sliced, list(slices))
     if found is None:
         return None
-    editor.at(module).replace(sliced, encoded[:start].decode() + found + "]")
-    return editor.fix(slices[found], Applicability.SAFE)
+    return f"{encoded[:start].decode()}{found}]", slices[found]
 
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:

@@ -109,6 +109,7 @@ def compare(first: Run, second: Run) -> Comparison:
         around += learned_other
     readings.sort(key=lambda one: one[0])
     partings = [one for _, one in readings]
+    around.sort(key=lambda one: one.kind == "gradients")  # they follow from the rest
     return Comparison(next(iter(partings), None), (*around, *partings[1:]), batches)
 
 
@@ -203,10 +204,20 @@ def _content(one: Pass, other: Pass) -> _Parting | None:
                 index = keys[sample] if keys and sample < len(keys) else None
                 named = "the sample" if index is None else f"sample {index}"
                 message = f"{named} does not hold the same in both runs"
-                if a and b and len(a) == len(b) and set(a) & set(b):
+                if _keeps_a_part(one, other):
                     message += ", but a part of it does: it is changed at random"
                 return "content", message, a, b, batch, sample
     return None
+
+
+def _keeps_a_part(one: Pass, other: Pass) -> bool:
+    """Whether every sample that was looked into has a part in common with its counterpart.
+
+    A few other samples may have, too: those of the same class.
+    """
+    looked = zip(one.contents, other.contents, strict=False)
+    pairs = [pair for (_, a), (_, b) in looked for pair in zip(a, b, strict=False)]
+    return all(len(a) == len(b) and set(a) & set(b) for a, b in pairs)
 
 
 # -- what differs around it

@@ -102,8 +102,8 @@ def unseeded_states() -> Iterator[tuple[str, int]]:
 
 
 def held_states(thing: Any) -> Iterator[tuple[str, int]]:
-    """The generators among an object's attributes, each with a checksum."""
-    for name, state in held(thing):
+    """The generators among an object's own attributes, each with a checksum."""
+    for name, state in held(thing, depth=0):
         yield name, _digest(_listed(state() if callable(state) else state.state))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import importlib
 import itertools
 import json
@@ -12,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import (
     BatchSampler,
+    ConcatDataset,
     Dataset,
     RandomSampler,
     Sampler,
@@ -1356,3 +1359,42 @@ def test_a_sampler_may_refuse_no_data_when_it_is_read() -> None:
     report = examine(Weighted, sizes=(0, 7), world_sizes=(2,))
     assert broken(report) == set()
     assert any("n=0" in text for text in report.refusals)
+
+
+def test_sizes_may_be_of_samples_or_of_parts() -> None:
+    """The name tells neither: the meaning with which only indices are yielded is taken."""
+
+    class OfParts(Sharded):
+        def __init__(self, sizes: list[int], num_replicas: int, rank: int, seed: int = 0) -> None:
+            super().__init__(range(sum(sizes)), num_replicas, rank, seed)
+
+    class OfSamples(Sharded):
+        def __init__(self, sizes: list[int], num_replicas: int, rank: int, seed: int = 0) -> None:
+            super().__init__(sizes, num_replicas, rank, seed)
+
+    for each in (OfParts, OfSamples):
+        assert not examine(each, **QUICK).broken, each
+
+
+class Kind(enum.Enum):
+    PADDED = 1
+    CUT = 2
+
+
+@dataclasses.dataclass
+class Settings:
+    seed: int = 0
+    kind: Kind = Kind.PADDED
+
+
+def test_types_tell_values_where_names_do_not() -> None:
+    class Typed(Sharded):
+        def __init__(self, data: ConcatDataset, kind: Kind, how: Literal["in", "out"],
+                     settings: Settings, num_replicas: int, rank: int) -> None:  # fmt: skip
+            assert data.cumulative_sizes[-1] == len(data)
+            assert (kind, how) == (Kind.PADDED, "in")
+            super().__init__(data, num_replicas, rank, settings.seed)
+
+    report = examine(Typed, **QUICK)
+    assert not report.broken
+    assert report.judgements["seed-matters"].verdict == "kept"

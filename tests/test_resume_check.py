@@ -15,7 +15,8 @@ from sampler_lint.harness import HarnessError
 from sampler_lint.harness.inside import learning
 from sampler_lint.harness.inside.log import STOP_AT
 from sampler_lint.harness.resume import _compared
-from sampler_lint.harness.runs import RankRun, Run
+from sampler_lint.harness.runs import Loader, Log, Pass, RankRun, Run, Saved
+from sampler_lint.properties import Index
 
 TRAIN = """
 import os, sys, torch
@@ -88,7 +89,52 @@ def test_a_run_that_fails_is_not_compared(project: Path, capfd) -> None:
 def test_a_rank_that_left_no_record_is_said() -> None:
     two, one = (Run("", [RankRun(rank, "finished") for rank in range(n)]) for n in (2, 1))
     with pytest.raises(HarnessError, match="rank 1 left a record in only one of the whole and the"):
-        _compared(two, two, one, 3)
+        _compared(two, two, one)
+
+
+def _rank(*loaders: list[Pass], saved: Saved | None = None) -> RankRun:
+    """A rank whose loaders, each of a line of its own, made these passes."""
+    log = Log(saved=[saved] if saved else [])
+    log.loaders = [
+        Loader(n, "train.py", n, "DataLoader", [], n, "Rows", 9, n, None, False, 2, False, False,
+               [], True, passes=passes)
+        for n, passes in enumerate(loaders)
+    ]  # fmt: skip
+    return RankRun(0, "finished", log=log)
+
+
+def _pass(number: int, indices: str, learned: int, *, begun_at: int, first: int = 1) -> Pass:
+    batches: list[list[Index]] = [[int(one)] for one in indices]
+    made = Pass(number, batches=batches, learned=learned, learned_from=first, steps=begun_at)
+    made.drawn = made.yielded = len(batches)
+    made.exhausted = made.ended = True
+    return made
+
+
+def test_batches_are_counted_not_steps() -> None:
+    """Six batches in two steps an epoch, of which one is saved after the fourth batch."""
+    whole = _rank([_pass(0, "314025", 6, begun_at=0), _pass(1, "502413", 6, begun_at=2)])
+    saved = Saved(passes=1, steps=1, given=4, learned={0: 4})
+    stopped = _rank([_pass(0, "31402", 5, begun_at=0)], saved=saved)
+    right = _rank([_pass(0, "314025", 2, begun_at=0, first=5), _pass(1, "502413", 6, begun_at=1)])
+    wrong = _rank([_pass(0, "314025", 4, begun_at=0, first=3), _pass(1, "502413", 6, begun_at=1)])
+    runs = [Run("", [one]) for one in (whole, stopped, right, wrong)]
+    assert not _compared(*runs[:3])[0]
+    ((found,), _) = _compared(runs[0], runs[1], runs[3])
+    assert "learns from 2 batches again" in found.message
+
+
+def test_loaders_that_are_read_side_by_side_are_compared_each_by_itself() -> None:
+    whole = _rank([_pass(0, "3140", 4, begun_at=0)], [_pass(1, "8567", 4, begun_at=0)])
+    saved = Saved(passes=2, steps=2, given=2, learned={0: 2, 1: 2})
+    stopped = _rank([_pass(0, "314", 3, begun_at=0)], [_pass(1, "856", 3, begun_at=0)], saved=saved)
+    first = [_pass(0, "3140", 2, begun_at=0, first=3)]
+    right = _rank(first, [_pass(1, "8567", 2, begun_at=0, first=3)])
+    wrong = _rank(first, [_pass(1, "8567", 2, begun_at=0)])
+    runs = [Run("", [one]) for one in (whole, stopped, right, wrong)]
+    assert not _compared(*runs[:3])[0]
+    ((found,), _) = _compared(runs[0], runs[1], runs[3])
+    assert (found.line, "learns from 2 batches again" in found.message) == (1, True)
 
 
 def test_a_process_is_told_to_stop_once(monkeypatch: pytest.MonkeyPatch) -> None:

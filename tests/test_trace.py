@@ -1023,6 +1023,20 @@ def test_the_first_difference_is_found(observed):
     assert (parting.kind, parting.rank, parting.epoch, parting.batch) == ("content", 1, 0, 0)
     assert "it is changed at random" in parting.message
     body = """
+        random.seed(SEED); torch.manual_seed(0); torch.rand(SEED)
+        rows = random.choices(range(9), k=30)
+        labelled = TensorDataset(torch.arange(9)[rows], torch.arange(9)[rows] % 2)
+        read(DataLoader(labelled, shuffle=True, batch_size=4), 2)
+    """
+    runs = [observed(body.replace("SEED", str(one)))[1] for one in (1, 4)]
+    found = compare(*runs)
+    told = [one.message for one in found.others if one.kind == "generators"]
+    assert {
+        "the generator of `random` is in another state in the second run",
+        "the generator of `torch` is in another state in the second run, though seeded alike: more "
+        "was drawn from it in one of them before",
+    } <= {*told}
+    body = """
         order = list(range(30)); order[POSITION] = 5
         read(DataLoader(data, sampler=order, batch_size=4), 2)
     """

@@ -437,7 +437,7 @@ class Model:
         return self._tried.ask((Model.true_length, cls, returned, *candidates), (cls,), run)
 
     def start_of_share(self, cls: Class, sliced: Index, candidates: list[str]) -> str | None:
-        """The one of several codes from which a slice gives each rank a share of its own."""
+        """The one of several slices that, taken instead, gives each rank a share of its own."""
 
         def run(interpreter: Interpreter) -> str | None:
             from sampler_lint.execution.candidates import start_of_share
@@ -447,13 +447,23 @@ class Model:
         key = (Model.start_of_share, cls, sliced, *candidates)
         return self._tried.ask(key, (cls,), run)
 
-    def evened_out(self, cls: Class, after: Stmt, candidates: list[str]) -> str | None:
-        """The first of several codes that, run after a statement, makes all ranks equally long."""
+    def evened_out(
+        self,
+        cls: Class,
+        after: Stmt,
+        candidates: list[tuple[str, str | None]],
+        returned: Expr | None,
+    ) -> tuple[str, str | None] | None:
+        """The first of several codes that, run after a statement, makes all ranks equally long.
 
-        def run(interpreter: Interpreter) -> str | None:
+        Each may come with what ``__len__`` is to say instead of what is ``returned`` there.
+        """
+
+        def run(interpreter: Interpreter) -> tuple[str, str | None] | None:
             from sampler_lint.execution.candidates import evened_out
 
-            return evened_out(interpreter, cls, self.module_of(after.scope), after, candidates)
+            module = self.module_of(after.scope)
+            return evened_out(interpreter, cls, module, after, candidates, returned)
 
         return self._tried.ask((Model.evened_out, cls, after, *candidates), (cls,), run)
 

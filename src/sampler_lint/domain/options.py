@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.analysis.values import Ext, ExtObj
 from sampler_lint.domain.concepts import CONFIG, ENVIRONMENT
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Index
+from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Index, last_name
 
 
 def options(model: Model, program: str, name: str) -> Iterator[Call]:
@@ -15,6 +15,24 @@ def options(model: Model, program: str, name: str) -> Iterator[Call]:
     for call in model.project.calls_in(program, "add_argument"):
         if name in destinations(call):
             yield call
+
+
+def options_of(model: Model, program: str, read: Attr) -> Iterator[Call]:
+    """The same for what is read of parsed arguments, also where a file parses them that says no
+    more of samplers."""
+    known = [*options(model, program, read.name)]
+    yield from known or (
+        call for call in parsed_beside(model, read.value) if read.name in destinations(call)
+    )
+
+
+def parsed_beside(model: Model, parsed: Expr) -> Iterator[Call]:
+    """The ``add_argument`` calls of the files in which what ``parsed`` holds is parsed."""
+    for value in model.flow.values(parsed):
+        if isinstance(value, ExtObj) and value.dotted.endswith(".parse_args") and value.site:
+            for call in model.module_of(value.site.scope).facts.all_calls:
+                if last_name(call.func) == "add_argument":
+                    yield call
 
 
 def destinations(call: Call) -> set[str]:

@@ -28,7 +28,7 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, FIRST_RANK, RANK
 from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.options import looked_up, options
+from sampler_lint.domain.options import looked_up, options, options_of
 from sampler_lint.domain.programs import files_storing, is_test
 from sampler_lint.domain.seeds import drawn_unseeded, is_seed_name
 from sampler_lint.limits import DEEPEST_SLICE
@@ -337,7 +337,11 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
             for returned in prop.returns:
                 if returned.value is not None:
                     yield onward(step, Hop.RETURN, returned.value, prop, ())
-    for call in options(model, program, name):
+    if isinstance(step.expr, Attr):
+        declared = options_of(model, program, step.expr)
+    else:
+        declared = options(model, program, name)
+    for call in declared:
         default, kind = call.keyword("default"), call.keyword("type")
         action = call.keyword("action")
         if default is not None:

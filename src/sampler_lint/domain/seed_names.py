@@ -13,12 +13,13 @@ from sampler_lint.analysis.values import ClassRef, Lit, Obj
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.draws import is_drawn, is_module
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.options import destinations, options
+from sampler_lint.domain.options import destinations, options, options_of, parsed_beside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import parameter_differs
 from sampler_lint.domain.seeds import is_seed_name, spelled_seedings
 from sampler_lint.source import NOTEBOOK, says_between
 from sampler_lint.syntax.navigation import (
+    binder_of,
     method_around,
     nodes_in,
     same,
@@ -271,6 +272,7 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
                 and not _collects(owner, root.id)
                 and not _lacks(model, owner, root.id, node)
                 and not _has_other_options(model, owner, root, node)
+                and not _parses_others(model, owner, root, node)
                 and (not here or may_be_set(owner, root.id, site.stmt))
             )
     return False
@@ -300,6 +302,19 @@ def _has_other_options(model: Model, scope: Scope, root: Name, node: Attr | Inde
         if declared and node.name not in flags | reads:
             return True
     return False
+
+
+def _parses_others(model: Model, scope: Scope, root: Name, node: Attr | Index) -> bool:
+    """Whether another variable of that name holds a command line without that option."""
+    if not isinstance(node, Attr) or binder_of(root.scope, root.id) is scope:
+        return False
+    program = model.project.program_of(model.module_of(scope))
+    held = [b.value for b in scope.bindings.get(root.id, ()) if b.value is not None]
+    flags = [destinations(call) for value in held for call in parsed_beside(model, value)]
+    is_declared = any(node.name in each for each in flags) or any(
+        options(model, program, node.name)
+    )
+    return bool(flags) and not is_declared
 
 
 def _lacks(model: Model, scope: Scope, name: str, node: Attr | Index) -> bool:
@@ -371,7 +386,7 @@ def _by_annotation(annotation: Expr | None, otherwise: bool | None) -> bool | No
 def _is_number(model: Model, module: Module, node: Attr | Index) -> bool | None:
     """Whether a configured seed is an int: from argparse, a dataclass, or what is assigned."""
     if isinstance(node, Attr) and not _owners(model, node):
-        option = _argparse_default(model, module, node.name)
+        option = _argparse_default(model, module, node)
         if option is not None:
             return option
     if _is_compared_with_none(model, node):
@@ -434,10 +449,10 @@ def _is_int(value: object) -> bool | None:
     return type(value) is int if value is None or type(value) is int else None
 
 
-def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
+def _argparse_default(model: Model, module: Module, read: Attr) -> bool | None:
     """Whether ``add_argument("--seed", …)`` gives an int; False for a default of None."""
     program = model.project.program_of(module)
-    for call in options(model, program, name):
+    for call in options_of(model, program, read):
         default, required = call.keyword("default"), call.keyword("required")
         if default is None:
             return isinstance(required, Const) and bool(required.value)

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from sampler_lint.analysis.values import Ext
+from sampler_lint.domain.draws import shuffled_by
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import in_scope
 from sampler_lint.domain.shards import GlobalDraw
 from sampler_lint.domain.workers import Seeding
 from sampler_lint.edits.editor import Editor, line_indent
-from sampler_lint.edits.names import fresh_name, imported_module
+from sampler_lint.edits.names import fresh_name, imported_module, means_the_same, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.edits.seed_fixes import spelled
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.nodes import Attr, Function, Name, Store
+from sampler_lint.source import SourceFile
+from sampler_lint.syntax.navigation import expressions, same, self_class, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Expr,
+    ExprStmt,
+    Function,
+    Name,
+    Stmt,
+    Store,
+)
 
 #: What makes a generator with the functions that the library's own module has.
 _MAKERS = {"numpy": "RandomState", "random": "Random"}
@@ -95,3 +109,63 @@ def sync_seed(keeps: Store, editor: Editor) -> Fix | None:
     editor.wrap(keeps.value, f"{name}(", ")")
     why = "every rank has to build one, or the others wait"
     return editor.fix("Keep the seed of rank 0", Applicability.UNSAFE, why)
+
+
+def draw_in_each_pass(iterate: Function, draw: Call, attribute: str, editor: Editor) -> Fix | None:
+    """Draw what an attribute keeps again at the start of each pass, as the constructor does.
+
+    With what is kept or global: a generator that is made for the draw would draw the same again.
+    """
+    built, stmt, source = draw.scope, draw.stmt, editor.source
+    if (
+        not isinstance(built, Function)
+        or built.name != "__init__"
+        or stmt is None
+        or stmt.parent is not None  # it is not always drawn
+        or built.outer is not iterate.outer
+        or built.self_name is None
+        or built.self_name != iterate.self_name
+        or any(isinstance(node, Call) for node in walk(draw.func))
+        or any(isinstance(node, Call) for a in draw.args if a.keyword for node in walk(a.value))
+    ):
+        return None
+    kept = f"{built.self_name}.{attribute}"
+    stores = [s for s in built.stores if unparse(s.target) == kept]
+    shuffled = shuffled_by(draw)
+    if shuffled is not None:
+        if not isinstance(stmt, ExprStmt) or not (
+            unparse(shuffled) == kept or any(s.value and same(s.value, shuffled) for s in stores)
+        ):
+            return None
+        code = _with_kept(source, stmt, iterate, {shuffled: kept})
+    else:
+        is_set = isinstance(stmt, Assign) and [unparse(one) for one in stmt.targets] == [kept]
+        code = _with_kept(source, stmt, iterate, {}) if is_set else None
+    if code is None:
+        return None
+    editor.insert_first(iterate, code)
+    return editor.fix("Draw it anew in each pass", Applicability.UNSAFE, "a run may rely on it")
+
+
+def _with_kept(
+    source: SourceFile, stmt: Stmt, method: Function, others: dict[Expr, str]
+) -> str | None:
+    """A constructor's statement as another method can say it, with attributes for parameters."""
+    built = stmt.scope
+    assert isinstance(built, Function)
+    code, others = text_of(source, stmt), dict(others)
+    for expr in expressions(stmt):
+        for node in walk(expr):
+            if not isinstance(node, Name) or node in others or node.id == built.self_name:
+                continue
+            if not means_the_same(node, method):
+                as_name = [s.target for s in built.stores if s.value and same(s.value, node)]
+                held = [one for one in as_name if isinstance(one, Attr) and self_class(one.value)]
+                if built.param(node.id) is None or len(held) != 1:
+                    return None
+                others[node] = f"{built.self_name}.{held[0].name}"
+    begin = offsets(source, stmt)[0]
+    places = {offsets(source, node): text for node, text in others.items()}
+    for (start, end), text in sorted(places.items(), reverse=True):
+        code = code[: start - begin] + text + code[end - begin :]
+    return None if "\n" in code else code

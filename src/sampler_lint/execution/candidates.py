@@ -12,7 +12,7 @@ from sampler_lint.execution.budget import BUDGET
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial
 from sampler_lint.execution.trials import is_as_long_as_it_says, try_out
-from sampler_lint.properties import equal_steps, partitions
+from sampler_lint.properties import equal_steps, partitions, shares
 from sampler_lint.syntax.nodes import Class, Expr, Index, Stmt
 from sampler_lint.workspace.project import Module
 
@@ -40,7 +40,7 @@ def first_true(
 def start_of_share(
     interpreter: Interpreter, cls: Class, module: Module, sliced: Index, candidates: Iterable[str]
 ) -> str | None:
-    """The one candidate from which, if the slice starts there, the ranks share out all there is.
+    """The one slice with which, taken instead, the ranks share out all there is.
 
     That is so in every world, and in even parts.
     """
@@ -49,53 +49,80 @@ def start_of_share(
     node = _slices(tree).get(place)
     if node is None:
         return None
-    original, found = node.lower, list[str]()
+    original, found = (node.lower, node.upper, node.step), list[str]()
     try:
         for code in candidates:
-            node.lower = ast.parse(code, mode="eval").body
+            other = ast.parse(f"x[{code}]", mode="eval").body
+            assert isinstance(other, ast.Subscript)
+            assert isinstance(other.slice, ast.Slice)
+            node.lower, node.upper, node.step = (
+                other.slice.lower,
+                other.slice.upper,
+                other.slice.step,
+            )
             trials = try_out(interpreter, cls)
             told = trials.told if trials.repeated is None and trials.torn is None else ()
             if trials.sharded and told and not any(map(_shares_badly, told)):
                 found.append(code)
     finally:
-        node.lower = original
+        node.lower, node.upper, node.step = original
     return found[0] if len(found) == 1 else None
 
 
 def evened_out(
-    interpreter: Interpreter, cls: Class, module: Module, after: Stmt, candidates: Iterable[str]
-) -> str | None:
+    interpreter: Interpreter,
+    cls: Class,
+    module: Module,
+    after: Stmt,
+    candidates: Iterable[tuple[str, str | None]],
+    returned: Expr | None,
+) -> tuple[str, str | None] | None:
     """The first candidate with which, run after a statement, all ranks yield as much as they say.
 
-    That is so in every world, and no two ranks are given one and the same share.
+    That is so in every world, and no two ranks are given one and the same share. A candidate's
+    second part is what ``__len__``, which stands in the same file, is to return.
     """
     tree = interpreter.names_of(module).tree
     block = _blocks(tree).get((after.row, after.col))
     if block is None:
         return None
     place = next(i for i, one in enumerate(block) if one.lineno == after.row) + 1
-    for code in candidates:
+    says = _returns(tree).get((returned.row, returned.col)) if returned is not None else None
+    for code, length in candidates:
+        if length is not None and says is None:
+            continue
+        said = says.value if says is not None else None
         block[place:place] = ast.parse(code).body
         try:
+            if says is not None and length is not None:
+                says.value = ast.parse(length, mode="eval").body
             trials = try_out(interpreter, cls)
         finally:
             del block[place]
+            if says is not None:
+                says.value = said
         told = trials.told if trials.torn is None else ()
         if trials.sharded and told and not any(map(_differs_in_length, told)):
-            return code
+            return code, length
     return None
 
 
 def _differs_in_length(trial: Trial) -> bool:
     counts = {turn.count for turn in trial.turns}
     return trial.raised is not None or any(
-        {turn.length or turn.count, turn.count} != counts for turn in trial.turns
+        {turn.count if turn.length is None else turn.length, turn.count} != counts
+        for turn in trial.turns
     )
 
 
 def _shares_badly(trial: Trial) -> bool:
+    """Whether more is left out than what is left over, or something is read again."""
     seen = trial.observed
-    return trial.raised is not None or bool(partitions(seen) or equal_steps(seen))
+    if trial.raised is not None or equal_steps(seen):
+        return True
+    rest = [found for _, _, found in shares(seen) if found.repeats or found.strange]
+    rest += [found for _, _, found in shares(seen) if len(found.missing) >= len(seen.ranks)]
+    return bool(rest and partitions(seen))
 
 
 @functools.lru_cache(maxsize=1)

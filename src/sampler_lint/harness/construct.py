@@ -7,7 +7,9 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from sampler_lint.harness.ranks import Case, made_up
 from sampler_lint.parameters import Role, role_of, several
@@ -32,7 +34,11 @@ _REQUIRED: dict[Role, Callable[[Case], Any]] = {
     Role.SIZE: lambda case: case.size,
     Role.START: lambda _: 0,
     Role.DROP_LAST: lambda _: False,
+    Role.PART_SIZES: lambda case: [part for part in _parts(case) if part],
 }
+
+#: What a name that is taken for the one may also mean, if no data comes with it.
+_OTHERWISE = {Role.LENGTHS: Role.PART_SIZES}
 
 
 #: How Python says that a parameter is already filled, or is not there.
@@ -57,13 +63,35 @@ def name_of(factory: Callable[..., Any]) -> str:
     return getattr(factory, "__name__", None) or type(factory).__name__
 
 
-def builder(
+def readings(
     factory: Callable[..., Any], given: Mapping[str, Any] | None = None
+) -> Iterator[Callable[[Case], Any]]:
+    """A :func:`builder` for each meaning that the parameters' names may have, the likelier first.
+
+    Raises:
+        CannotGuessError: a parameter without default means nothing known.
+        TypeError: ``given`` has a name that the factory does not take.
+    """
+    yield builder(factory, given)
+    parameters = _parameters(factory).items()
+    roles = {
+        role_of(name, _annotation(one)) for name, one in parameters if name not in (given or {})
+    }
+    if roles & _OTHERWISE.keys() and not roles & {Role.DATASET, Role.SIZE, Role.INDICES}:
+        yield builder(factory, given, otherwise=True)
+
+
+def builder(
+    factory: Callable[..., Any],
+    given: Mapping[str, Any] | None = None,
+    *,
+    otherwise: bool = False,
 ) -> Callable[[Case], Any]:
     """A function that calls ``factory`` with what its parameters want in a case.
 
     ``factory`` is a class or a function. ``given`` are values for parameters, the same in all
     cases; a callable among them whose one parameter is called ``case`` makes the value.
+    ``otherwise``: the names that may mean something else do.
 
     Raises:
         CannotGuessError: a parameter without default means nothing known.
@@ -82,10 +110,15 @@ def builder(
         raise TypeError(f"{name_of(factory)} takes no `{unknown[0]}`; it takes {', '.join(named)}")
     plan: dict[str, Callable[[Case], Any]] = {}
     roles = {name: role_of(name, _annotation(one)) for name, one in named.items()}
+    if otherwise:
+        roles = {name: _OTHERWISE.get(role, role) for name, role in roles.items() if role}
     knows_rank = not {Role.RANK, Role.WORLD_SIZE}.isdisjoint(roles.values())
+    types = _types(factory)
     for name, one in named.items():
         if name not in given:
-            value = _wanted(one, roles[name], knows_rank=knows_rank)
+            value = _wanted(one, roles.get(name), knows_rank=knows_rank)
+            if value is None and one.default is one.empty:
+                value = _of_type(types.get(name))
             if value is not None:
                 plan[name] = value
             elif one.default is one.empty:
@@ -187,6 +220,8 @@ def _wanted(
     if parameter.name == "case":
         return lambda case: case
     annotation = _annotation(parameter)
+    if "ConcatDataset" in annotation and not several(annotation):
+        return _concatenated
     if role in _MADE:
         return _MADE[role]
     if parameter.default is not parameter.empty:
@@ -198,6 +233,43 @@ def _wanted(
     if annotation in {"bool", str(bool)}:
         return lambda _: False
     return None if role is None else _REQUIRED.get(role)
+
+
+def _types(factory: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters' annotations as what they name, where that can be told."""
+    try:
+        return get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    except Exception:  # they may name anything, or nothing
+        return {}
+
+
+def _of_type(annotation: Any) -> Callable[[Case], Any] | None:
+    """The first of the few values that a type has; of settings, those that are known by name."""
+    if get_origin(annotation) is Literal:
+        return functools.partial(_same, get_args(annotation)[0])
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return functools.partial(_same, next(iter(annotation)))
+    if isinstance(annotation, type) and is_dataclass(annotation):
+        needed = [one for one in fields(annotation) if one.init]
+        if all((one.default, one.default_factory) != (MISSING, MISSING) for one in needed):
+            named = {one.name: role_of(one.name, str(one.type)) for one in needed}
+            known = {name: _MADE[role] for name, role in named.items() if role in _MADE}
+            return lambda case: annotation(**{name: made(case) for name, made in known.items()})
+    return None
+
+
+def _parts(case: Case) -> list[int]:
+    """The samples in two uneven parts."""
+    return [case.size - case.size // 3, case.size // 3]
+
+
+def _concatenated(case: Case) -> Any:
+    """The dataset as two datasets, one after the other."""
+    from torch.utils.data import ConcatDataset, Subset
+
+    first, _ = _parts(case)
+    whole = case.dataset
+    return ConcatDataset([Subset(whole, range(first)), Subset(whole, range(first, case.size))])
 
 
 def _generator(annotation: str, case: Case) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sampler_lint import properties
 from sampler_lint.harness import HarnessError, TorchMissingError
-from sampler_lint.harness.construct import builder, name_of
+from sampler_lint.harness.construct import name_of, readings
 from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, load, user_loader
 from sampler_lint.harness.promises import PROMISES, Experiment, Promise, world_order
 from sampler_lint.harness.ranks import (
@@ -29,7 +29,7 @@ from sampler_lint.harness.ranks import (
     plain,
     tell_epoch,
 )
-from sampler_lint.properties import ENOUGH, Observation, Share, Violation, shares
+from sampler_lint.properties import ENOUGH, Observation, Share, Violation, flat, shares
 
 #: None, one, fewer than ranks, primes, multiples of every world size, and large enough to shuffle.
 SIZES = (0, 1, 2, 3, 7, 8, 13, 100, 101)
@@ -221,7 +221,7 @@ def examine(
         raise TorchMissingError
     importlib.import_module("torch")
     examination = _Examination(
-        Simulator(builder(factory, kw), tell=tell, index=index),
+        _as_meant([Simulator(one, tell=tell, index=index) for one in readings(factory, kw)]),
         [PROMISES[one] for one in PROMISES if one in _known(promises or PROMISES)],
         epochs=epochs,
         deadline=time.monotonic() + time_limit,
@@ -235,6 +235,18 @@ def examine(
         report.judgements[framework] = examination.framework(framework, batch_size)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _as_meant(simulators: Sequence[Simulator]) -> Simulator:
+    """The first that yields nothing but indices of the dataset."""
+    (first, *others) = simulators
+    setting = Setting(max(SIZES), 1, SEEDS[0], BATCH_SIZE)
+    for one in simulators if others else ():
+        traces = one.world(setting, 1)
+        items = [item for rank in traces for each in rank.passes for item in flat(each.items)]
+        if items and all(item in range(setting.size) for item in items):
+            return one
+    return first
 
 
 def _known(names: Collection[str]) -> Collection[str]:

@@ -28,8 +28,8 @@ class Difference:
     """One thing in which two runs differ."""
 
     kind: str
-    """``ranks``, ``loaders``, ``settings``, ``epochs``, ``workers``, ``order``, ``length``,
-    ``content``, ``gradients`` or ``end``."""
+    """``ranks``, ``loaders``, ``settings``, ``epochs``, ``generators``, ``workers``, ``order``,
+    ``length``, ``content``, ``gradients`` or ``end``."""
     message: str
     first: Any
     """What the first run had, and the second."""
@@ -81,6 +81,7 @@ def compare(first: Run, second: Run) -> Comparison:
             continue
         other = others[rank.rank]
         around += _ends(rank, other)
+        learned_other = [*_gradients(rank, other)]
         jobs = _paired(rank, first.root, other, second.root)
         for one, its in jobs:
             if one is None or its is None:
@@ -99,12 +100,16 @@ def compare(first: Run, second: Run) -> Comparison:
             around += _workers(rank.rank, place, (one, rank.log), (its, other.log))
             batches += sum(each.yielded for each in one.passes)
             parting = next(_partings(rank.rank, place, one.passes, its.passes), None)
+            if parting is not None or learned_other:
+                until = parting.epoch if parting is not None else None
+                around += _generators(rank.rank, place, one.passes, its.passes, until)
             if parting is not None:
                 began = one.passes[min(parting.epoch or 0, len(one.passes) - 1)].number
                 readings.append(((began, parting.batch or 0, rank.rank), parting))
-        around += _gradients(rank, other)
+        around += learned_other
     readings.sort(key=lambda one: one[0])
     partings = [one for _, one in readings]
+    around.sort(key=lambda one: one.kind == "gradients")  # they follow from the rest
     return Comparison(next(iter(partings), None), (*around, *partings[1:]), batches)
 
 
@@ -199,10 +204,20 @@ def _content(one: Pass, other: Pass) -> _Parting | None:
                 index = keys[sample] if keys and sample < len(keys) else None
                 named = "the sample" if index is None else f"sample {index}"
                 message = f"{named} does not hold the same in both runs"
-                if a and b and len(a) == len(b) and set(a) & set(b):
+                if _keeps_a_part(one, other):
                     message += ", but a part of it does: it is changed at random"
                 return "content", message, a, b, batch, sample
     return None
+
+
+def _keeps_a_part(one: Pass, other: Pass) -> bool:
+    """Whether every sample that was looked into has a part in common with its counterpart.
+
+    A few other samples may have, too: those of the same class.
+    """
+    looked = zip(one.contents, other.contents, strict=False)
+    pairs = [pair for (_, a), (_, b) in looked for pair in zip(a, b, strict=False)]
+    return all(len(a) == len(b) and set(a) & set(b) for a, b in pairs)
 
 
 # -- what differs around it
@@ -247,6 +262,32 @@ def _in_force(stream: Stream, log: Log) -> list[Any]:
     objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
     calls = [call for call in log.set_epochs if call.object in objects]
     return [in_force(calls, one, None) for one in stream.passes]
+
+
+def _generators(
+    rank: int, place: str, passes: Sequence[Pass], others: Sequence[Pass], until: int | None
+) -> Iterator[Difference]:
+    """The random generators that a pass sets out from in another state, ``until`` one that differs.
+
+    Where neither what was read nor what was learned differs, nothing came of them.
+    """
+    told: set[str] = set()
+    for number, (one, other) in enumerate(zip(passes, others, strict=False)):
+        if until is not None and number > until:
+            return
+        for name in sorted(one.generators.keys() & other.generators.keys() - told):
+            values: tuple[Any, Any] = one.generators[name], other.generators[name]
+            if values[0] == values[1]:
+                continue
+            told.add(name)
+            message = f"the generator of `{name}` is in another state in the second run"
+            if name == "torch" and one.seed != other.seed:
+                values = one.seed, other.seed
+                message = f"torch is seeded with {values[0]} in the first run, {values[1]} in the"
+                message += " second"
+            elif name == "torch":
+                message += ", though seeded alike: more was drawn from it in one of them before"
+            yield Difference("generators", message, *values, rank, place, number)
 
 
 def _workers(

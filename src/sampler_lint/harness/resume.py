@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from sampler_lint.harness import HarnessError
 from sampler_lint.harness.command import copy_tree
 from sampler_lint.harness.inside.log import STOP_AT
-from sampler_lint.harness.runs import Log, Pass, Run
+from sampler_lint.harness.runs import Log, Pass, RankRun, Run, Saved
 from sampler_lint.harness.told import Diagnosis, spot
 from sampler_lint.harness.trace import Trace, trace
 from sampler_lint.properties import ENOUGH
@@ -81,21 +83,29 @@ def resume_check(
             raise HarnessError(f"the run takes {steps} steps: it cannot be stopped at step {stop}")
         stopped = run("stopped", folders[1], stop=stop)
         resumed = run("resumed", folders[1], going_on)
-        found, told = _compared(whole.run, stopped.run, resumed.run, stop)
+        found, told = _compared(whole.run, stopped.run, resumed.run)
+        failed = f" It then failed (status {resumed.status})." if resumed.status else ""
         local = [
             replace(one, path=os.path.join(here, os.path.relpath(one.path, folders[1])))
             if one.path.startswith(str(folders[1]))
             else one
             for one in found
         ]
-        return Resumed(whole, resumed, tuple(local), told)
+        if not found:
+            told = f"Stopped at step {stop} and started again, {told}"
+        return Resumed(whole, resumed, tuple(local), told + failed)
 
 
 def _in_the_middle(log: Log, steps: int) -> int:
-    saved = sorted({one.steps for one in log.saved if 0 < one.steps < steps - _BEYOND})
+    saved = sorted({one.steps for one in _saves(log) if 0 < one.steps < steps - _BEYOND})
     if not saved:
         return steps // 2
     return min(saved, key=lambda one: abs(one - steps // 2)) + _BEYOND
+
+
+def _saves(log: Log) -> list[Saved]:
+    """When the program saved what it goes on from: an optimizer's state, or else what it wrote."""
+    return log.saved or log.written
 
 
 # -- what was learned from, batch by batch
@@ -108,35 +118,62 @@ class _Batch:
     owner: Pass
 
 
-def _learned(log: Log) -> list[_Batch]:
+def _readings(rank: RankRun) -> list[list[_Batch]]:
     """The batches that a rank learned from, in their order.
 
-    Of a pass that begins with batches that are only read past, those after them.
+    Those of all loaders, one pass after the other; where passes go on side by side, those of each
+    job by themselves.
     """
-    passes = sorted(
-        (one for loader in log.loaders for one in loader.passes if one.learned),
-        key=lambda one: one.number,
+    every = [*_trained(rank.log)]
+    roles = {one.number: loader.role for loader in rank.log.loaders for one in loader.passes}
+    beside: Counter[tuple[object, ...]] = Counter()
+    jobs: dict[tuple[object, ...], list[_Batch]] = {}
+    side_by_side = any(
+        one.learned > 1 and one.steps == after.steps for one, after in pairwise(every)
     )
-    ends = [*(one.steps for one in passes[1:]), log.ended_steps]
-    each = _batches_a_step(log)
-    found: list[_Batch] = []
-    for one, end in zip(passes, ends, strict=True):
-        count = max(one.learned, round((end - one.steps) * each) if end is not None else 0)
-        held: list[object] = [tuple(batch) for batch in one.batches]
-        if not held:
-            held = [tuple(samples) for _, samples in one.contents]
-        held = held[: one.yielded]
-        skipped = max(0, one.yielded - count) if one.exhausted else 0
-        found += [_Batch(batch, one) for batch in held[skipped:]]
-    return found
+    for one in every:
+        role = roles[one.number]
+        key = (role, beside[role, one.steps]) if side_by_side else ()
+        beside[role, one.steps] += 1
+        jobs.setdefault(key, []).extend(_learned(one))
+    return [batches for batches in jobs.values() if batches]
 
 
-def _batches_a_step(log: Log) -> float:
-    learned = sum(one.learned for loader in log.loaders for one in loader.passes)
-    return max(1.0, learned / log.ended_steps) if log.ended_steps else 1.0
+def _trained(log: Log) -> Iterator[Pass]:
+    """The passes that were learned from, in their order.
+
+    Of a pass that was left after its first batch, only the steps after it tell that.
+    """
+    training = {loader.role for loader in log.loaders if any(p.learned for p in loader.passes)}
+    roles = {one.number: loader.role for loader in log.loaders for one in loader.passes}
+    every = sorted((p for loader in log.loaders for p in loader.passes), key=lambda p: p.number)
+    for one, after in zip(every, [*every[1:], None], strict=True):
+        left = not one.ended and one.yielded and roles[one.number] in training
+        stepped = one.taken and (after is None or after.steps > one.steps)
+        if one.learned or (left and stepped):
+            yield one
 
 
-def _compared(whole: Run, stopped: Run, resumed: Run, stop: int) -> tuple[list[Diagnosis], str]:
+def _learned(one: Pass) -> list[_Batch]:
+    """The batches of a pass, without those at its beginning that are only read past."""
+    held: list[object] = [tuple(batch) for batch in one.batches]
+    if not held:
+        held = [tuple(samples) for _, samples in one.contents]
+    first = one.learned_from - 1 if one.learned else one.yielded - 1
+    return [_Batch(batch, one) for batch in held[max(0, first) : one.yielded]]
+
+
+def _before(saved: Saved, batches: Sequence[_Batch]) -> int:
+    """How many of the batches had been learned from when something was saved."""
+    count = Counter(one.owner.number for one in batches)
+    return sum(
+        min(saved.learned.get(number, each), each)
+        for number, each in count.items()
+        if number < saved.passes
+    )
+
+
+def _compared(whole: Run, stopped: Run, resumed: Run) -> tuple[list[Diagnosis], str]:
     for name, run in (("stopped", stopped), ("resumed", resumed)):
         missing = {rank.rank for rank in whole.ranks} ^ {rank.rank for rank in run.ranks}
         if missing:
@@ -144,50 +181,56 @@ def _compared(whole: Run, stopped: Run, resumed: Run, stop: int) -> tuple[list[D
                 f"rank {', '.join(map(str, sorted(missing)))} left a record in only one of the "
                 f"whole and the {name} run: they cannot be compared"
             )
+    # Often the first rank alone saves, for all of them.
+    saver = next((rank for rank in stopped.ranks if _saves(rank.log)), None)
     for first, part, rest in zip(whole.ranks, stopped.ranks, resumed.ranks, strict=True):
-        every, begun, gone_on = map(_learned, (first.log, part.log, rest.log))
-        each = round(_batches_a_step(first.log))
-        held = [one.holds for one in every]
-        known = [one.holds for one in begun]
-        if known[: ENOUGH * 10] != held[: len(known)][: ENOUGH * 10]:
-            raise HarnessError(
-                f"rank {first.rank} reads other data when it is run once more: the order is not "
-                "seeded, or the run has found what another has left (it has to be below the "
-                "current folder)"
-            )
-        if not gone_on:
+        saves = part if _saves(part.log) else saver
+        saved = _saves(saves.log)[-1] if saves is not None else None
+        of_saver = _readings(saves) if saves is not None else []
+        read = [*map(_readings, (first, part, rest))]
+        if not read[2]:
             raise HarnessError("the run that was to go on learned from nothing")
-        loader = next(one for one in rest.log.loaders if gone_on[0].owner in one.passes)
-        place = spot(loader, [gone_on[0].owner])
-        saved = [one.steps * each for one in part.log.saved if 0 < one.steps <= stop]
-        told = _fault(held, [one.holds for one in gone_on], saved, stop * each)
-        if told:
-            message = (
-                f"stopped after {stop * each} batches and started again, rank {first.rank} {told}"
-            )
-            return [Diagnosis("SMP105", message, *place, ())], "The resumed run reads other data."
-    return [], (
-        f"Stopped at step {stop} and started again, every rank went on where it was saved, and "
-        "read what the run at one go reads."
-    )
+        for number, (every, begun, gone_on) in enumerate(zip(*read, strict=False)):
+            held, known = ([one.holds for one in batches] for batches in (every, begun))
+            if known[: ENOUGH * 10] != held[: len(known)][: ENOUGH * 10]:
+                raise HarnessError(
+                    f"rank {first.rank} reads other data when it is run once more: the order is "
+                    "not seeded, or the run has found what another has left (it has to be below "
+                    "the current folder)"
+                )
+            has = saved is not None and number < len(of_saver)
+            right = _before(saved, of_saver[number]) if saved and has else None
+            told = _fault(held, [one.holds for one in gone_on], right, len(known))
+            if told:
+                loader = next(one for one in rest.log.loaders if gone_on[0].owner in one.passes)
+                message = (
+                    f"stopped after {len(known)} batches and started again, rank {first.rank} "
+                    f"{told}"
+                )
+                place = spot(loader, [gone_on[0].owner])
+                found = Diagnosis("SMP105", message, *place, ())
+                return [found], "The resumed run reads other data."
+    return [], "every rank went on where it was saved, and read what the run at one go reads."
 
 
 def _fault(
-    whole: Sequence[object], rest: Sequence[object], saved: Sequence[int], stop: int
+    whole: Sequence[object], rest: Sequence[object], right: int | None, stop: int
 ) -> str | None:
-    """What is wrong with the batches of a resumed run, if something is."""
+    """What is wrong with the batches of a resumed run, if something is.
+
+    ``right`` is how many came before the saved state, where that is known.
+    """
     begins = list(_places_of(whole, rest[:3]))
     if not begins:
         return (
             "reads batches that the run at one go never reads: the order does not go on from "
             "where it was; restore the epoch, the sampler's state or the generators' states"
         )
-    right = saved[-1] if saved else None
-    at = right if right in begins else begins[0]
     if right is None:
-        if at == 0 and rest[: len(whole)] == whole:
+        if 0 in begins and rest[: len(whole)] == whole:
             return "begins with the first batch: nothing was saved, or nothing is loaded"
-        right = min(at, stop)
+        right = min(begins[0], stop)
+    at = min(begins, key=lambda one: abs(one - right))
     if at < right:
         return f"learns from {right - at} batches again, which came before the saved state"
     if at > right:

@@ -55,6 +55,10 @@ class Pass:
     """Attributes of the dataset that are numbers, in the process that reads the loader."""
     random: bool = False
     """The dataset holds a random generator."""
+    seed: int | None = None
+    """What torch's global generator was seeded with when it began, where that was looked at."""
+    generators: dict[str, int] = field(default_factory=dict)
+    """The states that the global generators and those of its samplers were in then, by name."""
     contents: list[tuple[list[Index] | None, list[tuple[int, ...]]]] = field(default_factory=list)
     """Of the first batches, the indices and digests of their samples."""
     sizes: list[int] = field(default_factory=list)
@@ -91,6 +95,8 @@ class Pass:
     """Equal for passes that yielded the same indices in the same order."""
     learned: int = 0
     """Batches after which gradients were computed."""
+    learned_from: int = 0
+    """The number, from 1, of the first of them."""
     exhausted: bool = False
     """The index sampler (of an iterable dataset: the loader) came to its end."""
     ended: bool = False
@@ -214,7 +220,7 @@ class SetEpoch:
 
 
 class Saved(NamedTuple):
-    """The state of an optimizer was asked for, as one who saves it does."""
+    """The state of an optimizer was asked for, as one who saves it does, or a file was written."""
 
     passes: int
     """How many passes had begun."""
@@ -222,6 +228,8 @@ class Saved(NamedTuple):
     """All steps that were taken."""
     given: int
     """The batches that the pass begun last had given."""
+    learned: dict[int, int]
+    """Of the passes that may have gone on, by number, how many batches were learned from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +265,8 @@ class Log:
     """When an optimizer's state was loaded: how many passes had begun, and its steps."""
     saved: list[Saved] = field(default_factory=list)
     """When it was asked for."""
+    written: list[Saved] = field(default_factory=list)
+    """When a file was written with ``torch.save``, whatever it holds."""
     joins: bool = False
     """The program uses ``Join``: its ranks may take different numbers of steps."""
     exit: dict[str, Any] | None = None
@@ -477,8 +487,10 @@ def read_log(path: str) -> Log:
             log.inputs.append(Inputs(**event))
         elif kind == "optimizer_loaded":
             log.resumed.append((len(passes), event["steps"]))
-        elif kind == "optimizer_saved":
-            log.saved.append(Saved(len(passes), event["steps"], event["given"]))
+        elif kind in ("optimizer_saved", "saved"):
+            learned = {int(number): count for number, count in event["learned"].items()}
+            now = Saved(len(passes), event["steps"], event["given"], learned)
+            (log.written if kind == "saved" else log.saved).append(now)
         elif kind == "dropped":
             passes[event["number"]].dropped = event["backwards"], event["steps"]
         elif kind == "reduced" and event["number"] in passes:
@@ -510,6 +522,9 @@ def read_log(path: str) -> Log:
             current.contents.append((event["indices"], samples))
             current.sizes.append(event["size"])
             current.fed.append([])
+        elif kind == "generators":
+            current = passes[event["number"]]
+            current.seed, current.generators = event["seed"], event["states"]
         elif kind == "fetched" and event["number"] in passes:
             passes[event["number"]].drew.append(event["drew"])
         elif kind == "fed":
@@ -553,7 +568,7 @@ def _read_tape(path: str, passes: Mapping[int, Pass]) -> None:
             current.checksum, current.yielded = numbers[tape.ORDER], numbers[tape.YIELDED]
             if current.yielded < 0:
                 current.yielded += current.drawn + 1
-            current.learned = numbers[tape.LEARNED]
+            current.learned, current.learned_from = numbers[tape.LEARNED], numbers[tape.BEGAN]
             current.backwards = numbers[tape.BACKWARDS]
             current.exhausted = bool(numbers[tape.ENDS] & tape.SAMPLER_ENDED)
             current.ended = bool(numbers[tape.ENDS] & tape.LOADER_ENDED)

@@ -24,9 +24,12 @@ from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import reads_in_turn
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.draw_fixes import draw_in_each_pass
+from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._trials import defined_by
 from sampler_lint.syntax.nodes import Call, Class
 
 
@@ -60,8 +63,9 @@ class OrderDrawnOnce(Rule):
 
     Fix safety:
         Unsafe: where a dataset has the order and its loader has no sampler, the loader gets
-        `shuffle=True`; a run may rely on the order. No other fix is offered: draw in `__iter__`
-        (by the epoch, where ranks must agree).
+        `shuffle=True`, and a sampler that knows of no ranks draws anew at the start of
+        `__iter__`, if what it draws with is kept or global; a run may rely on the order. No other
+        fix is offered: draw in `__iter__` (by the epoch, where ranks must agree).
 
     How it is proved:
         Invariant `shuffles`: all epochs have one order; in the corrected program each has its
@@ -173,7 +177,14 @@ def _drawn_once(
 ) -> Iterator[Suspect]:
     said = f"`{cls.name}` draws the order in `self.{order.attribute}` once, when it is built"
     asked = [pair for pair in built if is_asked_to_draw(model, pair[0], order)]
-    yield from _suspect(model, order.draw, asked, said, advice)
+    iterate = defined_by(model, cls, "__iter__")
+    roles = set(map(role_of, model.attributes(cls).names))
+    fix: Fixer | None = None
+    if iterate is not None and advice != _SHUFFLE and not roles & {Role.RANK, Role.WORLD_SIZE}:
+        fix = partial(draw_in_each_pass, iterate, order.draw, order.attribute)
+    for suspect in _suspect(model, order.draw, asked, said, advice):
+        suspect.fix = suspect.fix or fix
+        yield suspect
 
 
 def _begun_in_workers(model: Model) -> Iterator[Suspect]:

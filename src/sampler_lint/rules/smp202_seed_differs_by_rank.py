@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 
-from sampler_lint.analysis.origins import scope_of
+from sampler_lint.analysis.origins import LOCAL, only, scope_of
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.divided import (
     OwnDraw,
@@ -90,7 +90,8 @@ class SeedDiffersByRank(Rule):
         what another validates on. No error is raised, and the loss looks fine.
 
     Fix safety:
-        Safe: the rank is removed from the sum, so that all ranks have the same seed; where a
+        Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
+        seed; where a
         variable holds the sum, it keeps the rank, and the rest is passed. Where the rank is added
         elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its
         own generator with the program's seed, if that is available there (or 0, where nothing
@@ -208,6 +209,8 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
         fix = partial(_drop_rank, term, "seed", Applicability.SAFE)
         if term.whole is not given:
             fix = partial(_pass_rest, model, term, given)
+            if isinstance(given, Bin):
+                fix = partial(_drop_side, model, term, given)
     return Suspect(
         module,
         given,
@@ -372,6 +375,21 @@ def _pass_rest(model: Model, term: RankTerm, given: Expr, editor: Editor) -> Fix
     editor.replace(given, text)
     left_out = text_of(editor.source, term.term)
     return editor.fix(f"Pass `{text}`, without `{left_out}`", Applicability.SAFE)
+
+
+def _drop_side(model: Model, term: RankTerm, given: Bin, editor: Editor) -> Fix | None:
+    """Leave out the side of a sum that is but a name of the rank."""
+    sides = (given.left, given.right)
+    ends = {term.whole, term.term}
+    ranks = [one for one in sides if only(model.flow, one, LOCAL) in ends]
+    if given.op != "Add" or len(ranks) != 1 or not isinstance(ranks[0], (Attr, Name)):
+        return None
+    rest = _other(given, ranks[0])
+    if differs(model, rest, term.scope) is not None:
+        return None
+    editor.replace_whole(given, text_of(editor.source, rest))
+    left_out = text_of(editor.source, ranks[0])
+    return editor.fix(f"Drop `{left_out}` from the seed", Applicability.SAFE)
 
 
 def _other(sides: Bin, one: Expr) -> Expr:

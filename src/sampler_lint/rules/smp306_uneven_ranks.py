@@ -7,10 +7,9 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sampler_lint.analysis.origins import LOCAL, depends_on, is_one_value
-from sampler_lint.analysis.reaching import definitions, surely_runs_before
+from sampler_lint.analysis.origins import is_one_value
 from sampler_lint.analysis.values import Obj, Pack
-from sampler_lint.domain.concepts import COLLECTIVE, RANK, SAMPLER_ARGUMENTS
+from sampler_lint.domain.concepts import COLLECTIVE, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.injection import injections, shards_itself
@@ -18,10 +17,10 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.undivided import trained_together
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.findings import Fix, Grade, Related
 from sampler_lint.limits import FEWEST_GUESSED
-from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._evened import even_out
 from sampler_lint.rules._trials import (
     counts,
     defined_by,
@@ -31,7 +30,6 @@ from sampler_lint.rules._trials import (
     may_be_uneven,
     splitting_place,
 )
-from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -39,9 +37,7 @@ from sampler_lint.syntax.nodes import (
     Comp,
     Expr,
     Function,
-    Index,
     Name,
-    Stmt,
     With,
     last_name,
 )
@@ -76,7 +72,8 @@ class UnevenRanks(Rule):
     Fix safety:
         Unsafe: the list that the ranks take slices of is first cut to a multiple of their number,
         or padded with its first samples, whichever makes all ranks yield as much as their
-        `__len__` says in every simulated case. Only you know whether samples may be left out or
+        `__len__` says in every simulated case; where each says a number of its own, all are cut,
+        and `__len__` says so. Only you know whether samples may be left out or
         repeated. No other fix is offered.
 
     How it is proved:
@@ -229,48 +226,7 @@ def _uneven(
 
 
 def _even_out(model: Model, cls: Class, editor: Editor) -> Fix | None:
-    """Cut or pad the list that the ranks share out, as ``__len__`` says.
-
-    What is right is found in the simulation: with it, all ranks yield as much as they say.
-    """
-    shared = _list_shared(model, cls)
-    worlds = sorted(
-        name
-        for name in model.attributes(cls).names
-        if role_of(name) is Role.WORLD_SIZE and "local" not in name.lower()
-    )
-    if shared is None or not worlds:
-        return None
-    name, stmt = shared
-    method = stmt.scope
-    if not isinstance(method, Function) or method.self_name is None:
-        return None
-    size = f"{method.self_name}.{worlds[0]}"
-    cut = f"{name} = {name}[: len({name}) // {size} * {size}]"
-    pad = f"{name} = {name} + {name}[: -len({name}) % {size}]"
-    code = model.evened_out(cls, stmt, [cut, pad])
-    if code is None:
-        return None
-    editor.at(model.module_of(method)).insert_after(stmt, code)
-    what = "Drop what is left over" if code == cut else "Repeat the first samples"
-    why = "some samples are left out" if code == cut else "some samples are read twice"
-    title = f"{what}, so that all ranks have as many samples"
-    return editor.fix(title, Applicability.UNSAFE, why)
-
-
-def _list_shared(model: Model, cls: Class) -> tuple[str, Stmt] | None:
-    """The variable that a rank takes a slice of, and the statement that last sets it before."""
-    iterate = defined_by(model, cls, "__iter__")
-    for node in nodes_in(statements(iterate.body)) if iterate is not None else ():
-        if not isinstance(node, Index) or not isinstance(node.value, Name):
-            continue
-        taken, stmt = node.value, node.value.stmt
-        by_rank = depends_on(model.flow, node.key, RANK.is_mentioned, LOCAL)
-        set_by = definitions(taken.scope, taken) if by_rank is not None else []
-        last = set_by[0].stmt if len(set_by) == 1 and set_by[0].how == "assign" else None
-        if last is not None and stmt is not None and surely_runs_before(last, stmt):
-            return taken.id, last
-    return None
+    return even_out(model, cls, often=False, editor=editor)
 
 
 _HANGS = "at the end of the epoch, a rank with more than the others waits for them: training hangs"

@@ -80,14 +80,30 @@ def _known(fetcher: Any) -> list[Any]:
 def _states(fetcher: Any) -> Iterator[tuple[str, int]]:
     """The global generators, those that the dataset and the collate function hold, and those of
     their modules that they use, each with a checksum."""
+    yield from global_states()
+    collate = fetcher.collate_fn
+    used = of_module(type(fetcher.dataset)) | of_module(type(collate)) | of_code(collate)
+    for name, state in (*_held(fetcher), *generators(used)):
+        yield name, _digest(_listed(state() if callable(state) else state.state))
+
+
+def global_states() -> Iterator[tuple[str, int]]:
+    """The generators of Python, NumPy and torch of this process, each with a checksum."""
+    yield from unseeded_states()
+    yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
+
+
+def unseeded_states() -> Iterator[tuple[str, int]]:
+    """The same of those that every process has in a state of its own, unless it seeds them."""
     yield "random", _digest(random.getstate())
     numpy: Any = sys.modules.get("numpy.random")
     if numpy is not None:
         yield "numpy.random", _digest(_listed(numpy.get_state()))
-    yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
-    collate = fetcher.collate_fn
-    used = of_module(type(fetcher.dataset)) | of_module(type(collate)) | of_code(collate)
-    for name, state in (*_held(fetcher), *generators(used)):
+
+
+def held_states(thing: Any) -> Iterator[tuple[str, int]]:
+    """The generators among an object's own attributes, each with a checksum."""
+    for name, state in held(thing, depth=0):
         yield name, _digest(_listed(state() if callable(state) else state.state))
 
 

@@ -156,9 +156,25 @@ def patch_optimizers(recorder: Any, module: Any) -> None:
     _after(
         module.Optimizer,
         "state_dict",
-        lambda one: recorder.guarded(recorder.note_saved),
+        lambda one: recorder.guarded(recorder.note_saved, "optimizer_saved"),
     )
     _after(module.Optimizer, "zero_grad", lambda one: recorder.note_zeroed())
+
+
+def patch_saving(recorder: Any, module: Any) -> None:
+    """Note that the program writes something that it may go on from."""
+    original = module.save
+
+    @functools.wraps(original)
+    def save(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        recorder.guarded(recorder.note_saved, "saved")
+        return result
+
+    torch: Any = sys.modules["torch"]  # which may still be half imported
+    for holder in (module, torch):
+        if getattr(holder, "save", None) is original:
+            holder.save = save
 
 
 def averaged_by(*names: str) -> Callable[[Any, Any, Any], None]:

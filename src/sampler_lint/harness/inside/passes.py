@@ -16,6 +16,7 @@ from .objects import plain
 from .tape import (
     BACKWARDS,
     BATCHES,
+    BEGAN,
     COUNT,
     ENDS,
     LEARNED,
@@ -190,8 +191,10 @@ class Pass:
 
         Not those from before the first of ``batches``.
         """
-        if batches > 1 or self._state[ENDS] & LOADER_ENDED:
-            self._state[LEARNED] += 1
+        state = self._state
+        if batches > 1 or state[ENDS] & LOADER_ENDED:
+            state[BEGAN] = state[BEGAN] or (batches - 1 if batches else self.given)
+            state[LEARNED] += 1
         self._backwards = self._log.backwards
 
     def ended(self, by: int) -> None:
@@ -208,6 +211,11 @@ class Pass:
     def given(self) -> int:
         """How many batches the program was given."""
         return int(self._state[BATCHES] if self._at_once else self._state[YIELDED])
+
+    @property
+    def learned(self) -> int:
+        """After how many of its batches gradients were computed, so far."""
+        return int(self._state[LEARNED]) + (self.has_learned and self.given > 0)
 
     @property
     def has_learned(self) -> bool:

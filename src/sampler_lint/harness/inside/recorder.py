@@ -24,8 +24,9 @@ import sys
 import sysconfig
 import time
 import traceback
+import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from types import FrameType, ModuleType
 from typing import Any
@@ -38,6 +39,7 @@ from .learning import (
     averaged_by,
     averaged_on_mesh,
     patch_optimizers,
+    patch_saving,
     patch_wrapper,
 )
 from .log import KEEP_ALL, Log
@@ -75,6 +77,7 @@ class Recorder(Log):
         # torch itself may still be half imported: ``torch.utils`` is no attribute of it yet.
         self._torch: Any = sys.modules["torch"]
         self.data: Any = sys.modules["torch.utils.data"]
+        self._at_first = dict(draws.unseeded_states())
         self._libraries = tuple(
             os.path.join(os.path.realpath(path), "")
             for path in (
@@ -103,6 +106,8 @@ class Recorder(Log):
         self.begun = 0
         self._looked_into: Counter[int] = Counter()
         self._in_set_epoch: set[int] = set()
+        #: The passes that may still go on, by their numbers.
+        self._live: Any = weakref.WeakValueDictionary()
         #: How often wrapped models were called.
         self.called = 0
         #: How many more sums to look at: some after each loader, until gradients are computed.
@@ -349,7 +354,7 @@ class Recorder(Log):
         self._looked_into[number] += 1
         started = Pass(self, self.begun, loader, stride, at_once, counted_only, looks)
         self.current = number, self.begun
-        self.last = started
+        self.last = self._live[self.begun] = started
         self.begun += 1
         self.totals[0] += 1
         self.counting = SUMS
@@ -369,7 +374,24 @@ class Recorder(Log):
             path=path,
             line=line,
         )
+        if looks:
+            self._note_generators(started.number, chain(loader._index_sampler))
         return started
+
+    def _note_generators(self, number: int, samplers: Iterable[Any]) -> None:
+        """Note from which states of random generators a pass sets out.
+
+        One that nobody has seeded or drawn from is as the process got it.
+        """
+        states = {
+            name: state
+            for name, state in draws.global_states()
+            if name == "torch" or state != self._at_first.setdefault(name, state)
+        }
+        for one in samplers:
+            own = draws.held_states(one)
+            states |= {f"{class_name(one)}.{name}": state for name, state in own}
+        self.note("generators", number=number, seed=self._torch.initial_seed(), states=states)
 
     def _stride(self, loader: Any) -> int:
         """Which samples are kept: those whose index it divides."""
@@ -475,10 +497,14 @@ class Recorder(Log):
             steps = self.learning.taken
             self.guarded(self.note, "dropped", number=last.number, backwards=unused, steps=steps)
 
-    def note_saved(self) -> None:
-        """Note that an optimizer's state was asked for, as one who saves it does."""
+    def note_saved(self, kind: str) -> None:
+        """Note that something was saved, and how much each pass had given to learn from by then.
+
+        Passes that are gone have given all that they gave.
+        """
         given = self.last.given if self.last is not None else 0
-        self.note("optimizer_saved", steps=self.learning.taken, given=given)
+        learned = {number: one.learned for number, one in self._live.items()}
+        self.note(kind, steps=self.learning.taken, given=given, learned=learned)
 
     def note_fetched(self, drew: bool) -> None:
         """Note whether a batch of the pass that began last was fetched with random numbers."""
@@ -698,6 +724,7 @@ _LATER: dict[str, Callable[[Recorder, Any], None]] = {
     "torch.autograd": Recorder.patch_autograd,
     "torch.distributed.algorithms.join": Recorder.patch_join,
     "torch.optim.optimizer": patch_optimizers,
+    "torch.serialization": patch_saving,
     "torch.distributed": patch_collectives,
     "torch.nn.parallel.distributed": patch_wrapper(
         "DistributedDataParallel", averaged_by("process_group")

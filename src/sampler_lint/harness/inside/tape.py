@@ -16,8 +16,9 @@ SEGMENT = 1 << 20
 
 #: What the numbers of a pass mean. ``ORDER`` is the checksum of the indices. ``YIELDED`` is below
 #: 0 where every batch drawn is yielded at once: -1, and less by one for each that was not.
-#: ``BACKWARDS`` is how often the process had computed gradients when the loader ended.
-BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, BACKWARDS, STATE = range(8)
+#: ``BACKWARDS`` is how often the process had computed gradients when the loader ended. ``BEGAN`` is
+#: the number, from 1, of the first batch that was learned from; 0 where none was.
+BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, BACKWARDS, BEGAN, STATE = range(9)
 
 #: Bits of ``ENDS``: the index sampler has ended, the loader has.
 SAMPLER_ENDED, LOADER_ENDED = 1, 2

@@ -309,7 +309,14 @@ def unforwarded(
 ) -> Suspect:
     """The report of an epoch that does not reach what is wrapped."""
     owner, setter = inner.owner, state.setter
-    own = own_setter(owner, setter.functions if setter is not None else ())
+    functions = setter.functions if setter is not None else ()
+    own = own_setter(owner, functions) or next(
+        # A class derived from the one that holds it sets the epoch.
+        (one for one in functions if one.cls is not None and owner in model.flow.mro(one.cls)),
+        None,
+    )
+    if own is not None and own.cls is not None:
+        owner, module = own.cls, model.module_of(own.cls)
     held = "self." + ".".join(inner.path)
     what = " or ".join(sorted({f"`{c.obj.name}`" for c in carriers})[:2])
     if carriers:

@@ -61,9 +61,11 @@ class PartitionArithmetic(Rule):
 
     Fix safety:
         Safe for what can only mean one thing: `x[: len(x) - k]` for `x[:-k]`, a loop that goes
-        down to 0, `len(batch)` compared with the batch size, and a slice that starts at the rank
-        where each took the same share, if the class then shares out all samples evenly in the
-        simulation. For the rest there is no fix: what to pad, drop or round is the author's choice.
+        down to 0, `len(batch)` compared with the batch size, and a slice that starts at the rank,
+        or is the part of its number, where each took the same share, if the class then shares out
+        all samples evenly in the simulation. Unsafe where a check of the share's length fails: the
+        list is cut or padded before, whichever the check holds for in the simulation. For the rest
+        there is no fix: what to pad, drop or round is the author's choice.
 
     How it is proved:
         Invariant `partitions` for shards (the ranks share no sample and together read all) and

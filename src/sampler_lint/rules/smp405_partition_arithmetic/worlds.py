@@ -18,6 +18,7 @@ from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._evened import even_out
 from sampler_lint.rules._trials import (
     checks_length,
     counts,
@@ -297,9 +298,14 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
         names.module,
         node_of(error.node),
         f"this {what} {when}: `{cls.name}` does not have as many indices as it expects",
+        fix=partial(_repeat, model, cls),
         effect=f"with {trial.story}, {error.kind}",
         advice="repeat the indices as often as needed, then truncate to exactly that length",
     )
+
+
+def _repeat(model: Model, cls: Class, editor: Editor) -> Fix | None:
+    return even_out(model, cls, often=True, editor=editor)
 
 
 def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:
@@ -360,10 +366,11 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     node: Node = name_of(module, cls)
     fix: Fixer | None = None
     if iterate is not None:
-        strided = _strided(where, iterate)
-        node = strided or name_of(where, iterate)
-        if strided is not None and iterate.outer is cls:
-            fix = partial(_start_at_rank, model, where, cls, iterate, strided)
+        slices = [*_slices_of_all(where, iterate)]
+        strided = (one for one in slices if getattr(slice_of(where, one), "step", None))
+        node = next(strided, None) or name_of(where, iterate)
+        if slices and iterate.outer is cls:
+            fix = partial(_start_at_rank, model, where, cls, iterate, slices)
     rest = " at the same time" if is_all else ", and the others are never read"
     count = f"{turn.count} sample{'s' * (turn.count != 1)}"
     if turn.goes_on:
@@ -379,29 +386,57 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
 
 
 def _start_at_rank(
-    model: Model, module: Module, cls: Class, iterate: Function, sliced: Index, editor: Editor
+    model: Model,
+    module: Module,
+    cls: Class,
+    iterate: Function,
+    slices: list[Index],
+    editor: Editor,
 ) -> Fix | None:
-    """Start the slice at the rank that the class keeps, if the ranks then share everything out."""
+    """Start a slice at the rank that the class keeps, if the ranks then share everything out."""
+    for sliced in slices:
+        found = _by_rank(model, module, cls, iterate, sliced)
+        if found is not None:
+            code, title = found
+            return editor.at(module).replace(sliced, code).fix(title, Applicability.SAFE)
+    return None
+
+
+def _by_rank(
+    model: Model, module: Module, cls: Class, iterate: Function, sliced: Index
+) -> tuple[str, str] | None:
+    """A slice that starts at the rank, and what that is; of the first so many, the rank's part."""
     text = text_of(module.source, sliced)
     parsed = ast.parse(text, mode="eval").body if "\n" not in text else None
     if not isinstance(parsed, ast.Subscript) or not isinstance(parsed.slice, ast.Slice):
         return None
-    start, data = parsed.slice.lower, parsed.value
-    if not iterate.params or not (start is None or ast.unparse(start) == "0"):
+    share, encoded = parsed.slice, text.encode()
+
+    def code(part: ast.expr | None) -> str:
+        return "" if part is None else encoded[part.col_offset : part.end_col_offset].decode()
+
+    if not iterate.params or not (share.lower is None or ast.unparse(share.lower) == "0"):
         return None
-    names = [
+    ranks = [
         f"{iterate.params[0].name}.{name}"
         for name in sorted(model.attributes(cls).names)
         if role_of(name) is Role.RANK and name.upper() not in concepts.LOCAL_RANK.variables
     ]
-    rank = model.start_of_share(cls, sliced, names)
-    if rank is None:
+    begin = encoded.index(b":", parsed.value.end_col_offset)
+    start = begin if share.lower is None else share.lower.col_offset
+    rest = begin if share.lower is None else share.lower.end_col_offset
+    upper, slices = code(share.upper), dict[str, str]()
+    end = parsed.end_col_offset
+    assert end is not None
+    for rank in ranks:
+        slices[f"{rank}{encoded[rest : end - 1].decode()}"] = f"Start the slice at `{rank}`"
+        if share.step is None:
+            part = upper if isinstance(share.upper, (ast.Attribute, ast.Name)) else f"({upper})"
+            slices[f"{rank} * {part} : ({rank} + 1) * {part}"] = f"Take part `{rank}`"
+    found = model.start_of_share(cls, sliced, list(slices))
+    if found is None:
         return None
-    encoded = text.encode()
-    begin = encoded.index(b":", data.end_col_offset) if start is None else start.col_offset
-    end = begin if start is None else start.end_col_offset
-    editor.at(module).replace(sliced, (encoded[:begin] + rank.encode() + encoded[end:]).decode())
-    return editor.fix(f"Start the slice at `{rank}`", Applicability.SAFE)
+    return f"{encoded[:start].decode()}{found}]", slices[found]
 
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
@@ -418,13 +453,15 @@ def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Vio
     )
 
 
-def _strided(module: Module, function: Function) -> Index | None:
-    """The slice that takes every so many samples."""
-    for node in nodes_in(statements(function.body)):
-        key = slice_of(module, node) if isinstance(node, Index) else None
-        if key is not None and key.step is not None and isinstance(node, Index):
-            return node
-    return None
+def _slices_of_all(module: Module, function: Function) -> Iterator[Index]:
+    """The slices that take every so many samples, and those that take the first so many."""
+    found = [
+        (node, key)
+        for node in nodes_in(statements(function.body))
+        if isinstance(node, Index) and (key := slice_of(module, node)) is not None
+    ]
+    yield from (node for node, key in found if key.step is not None)
+    yield from (node for node, key in found if key.step is None and key.upper is not None)
 
 
 def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:

@@ -714,7 +714,10 @@ def _another_steps(model: Model, found: EpochLoop) -> bool:
 
 
 def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
-    """Whether every call that gives the loader to a generator stands where models are tested."""
+    """Whether every call that gives the loader to a generator is for testing a model.
+
+    By where it stands, or by what the loader is called there.
+    """
     if not isinstance(generator, Function):
         return False
     calls = [
@@ -723,10 +726,18 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
         if any(loader.may_be(value) for arg in call.args for value in model.flow.values(arg.value))
     ]
     return bool(calls) and all(
-        not EVALUATES.called.isdisjoint(call.scope.called)
-        and not steps(model, call.scope, None, set())
+        _is_named_after_evaluation(call)
+        or (
+            not EVALUATES.called.isdisjoint(call.scope.called)
+            and not steps(model, call.scope, None, set())
+        )
         for call in calls
     )
+
+
+def _is_named_after_evaluation(call: Call) -> bool:
+    given = [*map(last_name, call.positional)]
+    return any(map(EVALUATES.says, given)) and not any(map(TRAINS.says, given))
 
 
 def starts_for_ever(loop: Loop) -> bool:

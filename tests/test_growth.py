@@ -15,8 +15,8 @@ from sampler_lint.reporters import FORMATS, Outcome, reporter, shows_edits
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import silence
 
-SMALL = 30
-HALF = 15
+SMALL = 40
+HALF = 20
 FEW = 10
 #: What one of these takes is much already.
 LONG = {"loaders_by_keyword_arguments", "sampler_classes_in_a_chain", "seeds"}

@@ -62,6 +62,7 @@ class Launches:
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
+        self._dead: dict[Part, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -87,7 +88,10 @@ class Launches:
         What only such parts use is dead with them. In a package that can be installed it may be
         there for others.
         """
-        return self._is_dead(self._part(scope), frozenset())
+        part = self._part(scope)
+        if part not in self._dead:
+            self._dead[part] = self._is_dead(part, frozenset())
+        return self._dead[part]
 
     def _is_dead(self, part: Part, above: frozenset[Part]) -> bool:
         if part in above:

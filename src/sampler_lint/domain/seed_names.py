@@ -11,12 +11,12 @@ from sampler_lint.analysis.origins import Hop, is_one_value, origins
 from sampler_lint.analysis.reaching import may_be_set
 from sampler_lint.analysis.values import ClassRef, Lit, Obj
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
-from sampler_lint.domain.draws import is_drawn, is_module
+from sampler_lint.domain.draws import is_drawn
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import destinations, options, options_of, parsed_beside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import parameter_differs
-from sampler_lint.domain.seeds import is_seed_name, spelled_seedings
+from sampler_lint.domain.seeds import is_file, is_seed_name, spelled_reads, spelled_seedings
 from sampler_lint.source import NOTEBOOK, says_between
 from sampler_lint.syntax.navigation import (
     binder_of,
@@ -105,7 +105,7 @@ def seed_to_keep(model: Model, module: Module, method: Function) -> KeptSeed | N
     first = next((s.stmt for s in init.stores if s.stmt.parent is None), None)
     if first is None or first.row == init.row or not init.params:
         return None
-    for _, node in _read_as_seed(model, _reads(module), set()):
+    for _, node in _read_as_seed(model, _reads(model, module), set()):
         root = _root(node)
         code = dotted(node)
         if (
@@ -148,15 +148,10 @@ def _spellings(model: Model, module: Module, scope: Scope) -> Iterator[tuple[str
     program = model.project.program_of(module)
     files = program_files(model)
     seen: set[str] = set()
-    yield from _read_as_seed(model, _reads(module), seen)
-    may_name = _may_name(model, module, scope)
-    given = (
-        node
-        for item in spelled_seedings(model, program, lambda path: may_name(path, _AS_ATTRIBUTE))
-        for arg in item.call.args
-        for node in walk(arg.value)
-        if isinstance(node, Attr)
-    )
+    yield from _read_as_seed(model, _reads(model, module), seen)
+    tellers: dict[Scope, Callable[[str, bytes], bool]] = model.memo.setdefault(_may_name, {})
+    may_name = tellers.get(scope) or tellers.setdefault(scope, _may_name(model, module, scope))
+    given = spelled_reads(model, program, lambda path: may_name(path, _AS_ATTRIBUTE))
     yield from _read_as_seed(model, given, seen)
     if not any(may_name(path, _AS_ENTRY) for path in files.saying_seed(program)):
         return
@@ -224,20 +219,33 @@ def _read_as_seed(
     """The reads of settings with a seed's name, each spelling once."""
     for node in nodes:
         code = dotted(node)
-        if code is None or code in seen or not is_seed_name(node.name) or _is_called(node):
+        if code is None or code in seen or not is_seed_name(node.name):
             continue
-        if isinstance(node.value, (Name, Attr)) and not is_module(model, node.value):
+        if _is_called(model, node) or is_file(model, node.value):
+            continue
+        if isinstance(node.value, (Name, Attr)):
             seen.add(code)
             yield code, node
 
 
-def _reads(module: Module) -> Iterator[Attr]:
-    return (read for scope in module.facts.scopes for read in scope.reads)
+def _reads(model: Model, module: Module) -> list[Attr]:
+    """What the file reads by a seed's name."""
+    known: dict[Module, list[Attr]] = model.memo.setdefault(_reads, {})
+    if module not in known:
+        reads = (read for scope in module.facts.scopes for read in scope.reads)
+        known[module] = [read for read in reads if is_seed_name(read.name)]
+    return known[module]
 
 
-def _is_called(node: Attr) -> bool:
+def _is_called(model: Model, node: Attr) -> bool:
     """Whether it is a method that is called (``generator.manual_seed(0)``), not a setting."""
-    return node.stmt is not None and any(call.func is node for call in node.stmt.scope.calls)
+    if node.stmt is None:
+        return False
+    called: dict[Scope, set[Expr]] = model.memo.setdefault(_is_called, {})
+    scope = node.stmt.scope
+    if scope not in called:
+        called[scope] = {call.func for call in scope.calls}
+    return node in called[scope]
 
 
 def _root(node: Expr) -> Name | None:

@@ -39,6 +39,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Param,
     Scope,
+    dotted,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -67,27 +68,26 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
     script = module.is_script
 
     def is_heard(item: Seeding) -> bool:
-        return (
+        if item.setting.by_caller and (script or _package(item.module) != _package(module)):
+            return False
+        return item.module is module or (
             program_files(model).run_together(item.module, module)
-            and not (
-                item.setting.by_caller and (script or _package(item.module) != _package(module))
-            )
-            and (
-                item.module is module
-                or (not _is_numbers_only(item) and _runs_with(model, item, module, user))
-            )
+            and not _is_numbers_only(item)
+            and _runs_with(model, item, module, user)
         )
 
     program = model.project.program_of(module)
     own = [path for path in program_files(model).seeding(program) if path == module.path]
-    near = [item for path in own for item in _seedings_in(model, path) if is_heard(item)]
-    found = near or (item for item in seedings(model, program) if is_heard(item))
-    first = None
-    for item in found:
-        if last_name(item.call.func) == "manual_seed":
-            return item  # torch's own generator is the one a reader thinks of
-        first = first or item
-    return first
+    near = (item for path in own for item in _seedings_in(model, path))
+    for found in (near, seedings(model, program)):
+        first = None
+        for item in filter(is_heard, found):
+            if last_name(item.call.func) == "manual_seed":
+                return item  # torch's own generator is the one a reader thinks of
+            first = first or item
+        if first is not None:
+            return first
+    return None
 
 
 def _runs_with(model: Model, item: Seeding, module: Module, user: Call | Scope) -> bool:
@@ -121,14 +121,26 @@ def seedings(model: Model, program: str) -> Iterator[Seeding]:
         yield from _seedings_in(model, path)
 
 
-def spelled_seedings(
-    model: Model, program: str, is_wanted: Callable[[str], bool] | None = None
-) -> Iterator[Seeding]:
-    """Those in files that read an attribute or an entry by the name of a seed, and are wanted."""
+def spelled_seedings(model: Model, program: str) -> Iterator[Seeding]:
+    """Those in files that read an attribute or an entry by the name of a seed."""
     files = program_files(model)
     for path in files.seeding(program):
-        if files.tells(path, _spells_seed) and (is_wanted is None or is_wanted(path)):
+        if files.tells(path, _spells_seed):
             yield from _seedings_in(model, path)
+
+
+def spelled_reads(model: Model, program: str, is_wanted: Callable[[str], bool]) -> Iterator[Attr]:
+    """The attributes with a seed's name that wanted files seed with, each spelling once a file."""
+    files = program_files(model)
+    by_path: dict[str, dict[str | None, Attr]] = model.memo.setdefault(spelled_reads, {})
+    for path in files.seeding(program):
+        if not files.tells(path, _spells_seed) or not is_wanted(path):
+            continue
+        if path not in by_path:
+            given = (arg.value for item in _seedings_in(model, path) for arg in item.call.args)
+            reads = (node for expr in given for node in walk(expr) if isinstance(node, Attr))
+            by_path[path] = {dotted(read): read for read in reads if is_seed_name(read.name)}
+        yield from by_path[path].values()
 
 
 def _spells_seed(data: bytes) -> bool:
@@ -280,7 +292,7 @@ def _setting_at(model: Model, step: Step) -> Iterator[Setting]:
     expr = step.expr
     if isinstance(expr, Attr) and not _is_func(step) and self_class(expr.value) is None:
         whole = unparse(expr)
-        is_seed = is_seed_name(expr.name) and not _is_file(model, expr.value)
+        is_seed = is_seed_name(expr.name) and not is_file(model, expr.value)
         is_other = isinstance(expr.value, Call) or WORKERS.says(whole) or _is_redrawn(model, expr)
         if is_seed and not is_other:
             yield Setting(whole, expr)
@@ -294,7 +306,7 @@ def _setting_at(model: Model, step: Step) -> Iterator[Setting]:
         yield from _parameter_settings(model, *parameter)
 
 
-def _is_file(model: Model, expr: Expr) -> bool:
+def is_file(model: Model, expr: Expr) -> bool:
     """Whether it is a file of the tree, whose names its own lines set."""
     return any(isinstance(value, ModRef) for value in model.flow.values(expr))
 

@@ -190,12 +190,7 @@ class SetUp:
     @cached_property
     def has_while_loop(self) -> bool:
         """Whether a class of the tree in the hierarchy has one."""
-        return any(
-            isinstance(node, ast.While)
-            for klass in self.klass.mro
-            if isinstance(klass, Klass)
-            for node in ast.walk(klass.node)
-        )
+        return any(each.has_while_loop for each in self.klass.mro if isinstance(each, Klass))
 
     def small_numbers(self) -> Iterator[tuple[str, int]]:
         """Optional numbers too large for small worlds, with some that are not."""
@@ -405,19 +400,9 @@ class SetUp:
     @cached_property
     def large_worlds(self) -> tuple[World, ...]:
         """Worlds of more samples than any number that the class itself works with."""
-        most = max(
-            (
-                node.value
-                for klass in self.klass.mro
-                if isinstance(klass, Klass)
-                for node in ast.walk(klass.node)
-                if isinstance(node, ast.Constant)
-                and type(node.value) is int
-                and node.value <= MOST_HANDED_OUT
-            ),
-            default=0,
-        )
-        base = max(LARGE_NUMBER, most)
+        own = (each.numbers for each in self.klass.mro if isinstance(each, Klass))
+        named = (number for each in own for number in each if number <= MOST_HANDED_OUT)
+        base = max(LARGE_NUMBER, *named, 0)
         return (
             World(base, 2, 4),
             World(3 * base // 2, 3, 2),

@@ -442,6 +442,17 @@ class Klass:
         return next(filter(None, setters), None)
 
     @cached_property
+    def numbers(self) -> set[int]:
+        """The integers that its own code names."""
+        found = (node.value for node in ast.walk(self.node) if isinstance(node, ast.Constant))
+        return {value for value in found if type(value) is int}
+
+    @cached_property
+    def has_while_loop(self) -> bool:
+        """Whether its own code has one."""
+        return any(isinstance(node, ast.While) for node in ast.walk(self.node))
+
+    @cached_property
     def mro(self) -> list[Any]:
         """The linearised hierarchy; a base outside the tree stays as it is."""
         if self._is_asked:

@@ -171,12 +171,13 @@ def _literal_seed(model: Model, user: Obj, fixed: FixedGenerator, source: _Sourc
 
 def _is_left_over(model: Model, sampler: Obj) -> bool:
     """Whether the function reads by another loader only, and nothing by that of the sampler."""
-    return is_for_nothing(model, sampler) and any(
-        not is_for_nothing(model, loader)
-        for loader in model.loaders
-        if loader.site is not None and sampler.site is not None
-        if loader.site.scope is sampler.site.scope
-    )
+    if sampler.site is None or not is_for_nothing(model, sampler):
+        return False
+    used: set[Scope] | None = model.memo.get(_is_left_over)
+    if used is None:
+        sites = (each.site for each in model.loaders if not is_for_nothing(model, each))
+        used = model.memo[_is_left_over] = {site.scope for site in sites if site is not None}
+    return sampler.site.scope in used
 
 
 class _Source(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import LOCAL, Hop, given_by, origins, parameter_of
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Obj, Table
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
@@ -14,6 +15,7 @@ from sampler_lint.syntax.nodes import (
     Class,
     Expr,
     Function,
+    Index,
     Name,
     Scope,
     Stmt,
@@ -40,15 +42,40 @@ def is_switched_off(
 
 
 def _by_calls(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stmt | None) -> bool:
-    if not isinstance(scope, Function) or not isinstance(source, Name):
+    if not isinstance(scope, Function):
         return False
-    entries = [
-        call
-        for call in model.flow.callers(scope)
-        if (given := given_by(model.flow, call, source)) is not None
-        and any(map(loader.may_be, model.flow.values(given)))
-    ]
+    if isinstance(source, Name):
+        entries = [
+            call
+            for call in model.flow.callers(scope)
+            if (given := given_by(model.flow, call, source)) is not None
+            and any(map(loader.may_be, model.flow.values(given)))
+        ]
+    else:
+        entries = _asking_for(model, scope, source, loader)
     return bool(entries) and not any(steps(model, scope, within, set(), e) for e in entries)
+
+
+def _asking_for(model: Model, scope: Function, source: Expr, loader: Obj) -> list[Call]:
+    """The calls whose argument is, or may be, the key of the loader: ``loaders[phase]``."""
+    key = source.key if isinstance(source, Index) else None
+    param = scope.param(key.id) if isinstance(key, Name) and key.scope is scope else None
+    if not isinstance(source, Index) or param is None or len(scope.bindings[param.name]) != 1:
+        return []
+    keys = {
+        key
+        for table in model.flow.values(source.value)
+        for key, item in (table.entries if isinstance(table, Table) else ())
+        if any(map(loader.may_be, model.flow.values(item)))
+    }
+    given = {call: passed(scope, param, call) for call in model.flow.callers(scope)}
+    return [
+        call
+        for call, expr in given.items()
+        if not isinstance(expr, Expr)
+        or (literals := model.flow.constants(expr)) is None
+        or not keys.isdisjoint(literals)
+    ]
 
 
 def _steps_made(model: Model, scope: Scope, within: Stmt | None) -> list[Call]:

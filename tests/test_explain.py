@@ -180,7 +180,11 @@ main(list(range(8)), list(range(9)))
             "(`shuffled_by_processes`): nothing",
         ),
         ("class Halves", "SMP302", "what building ``cls`` takes"),
-        ("self.data, self._size", "SMP203", "each with a loader that draws by it (`_uses`)"),
+        (
+            "self.data, self._size",
+            "SMP203",
+            "a seed for the class's own constructor that changes nothing",
+        ),
         ("in zip(", "SMP505", "walk"),
     ],
 )

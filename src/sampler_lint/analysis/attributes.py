@@ -191,8 +191,11 @@ class Attributes(Containers):
             )
         cls = obj.cls
         key: tuple[object, ...] = ("field", cls, obj.site is None, name)
+        is_data = not self._finds_init(cls) and name in self.fields(cls)
+        if obj.site is None and is_data:
+            return self._get(key, lambda var: self._start_any_data_field(cls, name, var))
         if obj.site is not None and not self._finds_init(cls):
-            if name in self.fields(cls):
+            if is_data:
                 return self._get(
                     ("data-field", obj, name), lambda var: self._start_data_field(obj, name, var)
                 )
@@ -242,6 +245,19 @@ class Attributes(Containers):
         if given is not None:
             self._flow(self._expr(given), var)
         self._start_field(obj.cls, Obj(obj.cls), name, var)
+
+    def _start_any_data_field(self, cls: Class, name: str, var: Var) -> None:
+        """What the calls near a dataclass build its objects with, whichever object it is."""
+
+        def build(given: Expr, value: Value) -> None:
+            if isinstance(value, ClassRef) and value.cls is cls:
+                self._flow(self._expr(given), var)
+
+        for call in self.project.calls_near(cls.name, cls):
+            given = given_as(call, self.fields(cls), name)
+            if given is not None:
+                self._on(self._expr(call.func), partial(build, given))
+        self._start_field(cls, Obj(cls), name, var)
 
     def _start_field(self, cls: Class, obj: Obj, name: str, var: Var) -> None:
         found = False

@@ -17,8 +17,9 @@ from sampler_lint.execution.chance import Seeding
 from sampler_lint.execution.errors import CannotTellError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.state import state
 from sampler_lint.execution.trials import SILENT, guess, welcoming
-from sampler_lint.execution.values import Instance, Klass, state
+from sampler_lint.execution.values import Instance, Klass
 from sampler_lint.syntax.nodes import Class
 
 #: The second is not the first, as in a program, and the others are far from both.

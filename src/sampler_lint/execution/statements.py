@@ -20,13 +20,13 @@ from sampler_lint.execution.errors import (
     WantedError,
 )
 from sampler_lint.execution.expressions import Expressions
+from sampler_lint.execution.state import state
 from sampler_lint.execution.values import (
     UNKNOWN,
     Data,
     Frame,
     Given,
     last_name,
-    state,
 )
 
 

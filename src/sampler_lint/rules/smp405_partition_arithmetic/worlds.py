@@ -170,14 +170,15 @@ def _never_emptied(model: Model, module: Module, cls: Class, trial: Trial) -> Su
 
 
 def _outside(usual: tuple[Trial, ...]) -> Trial | None:
-    """A world with an index beyond the data, if there is none where the data divides evenly.
+    """A world with an index beyond the data, if all that divide evenly end with the last sample.
 
-    Indices that are always beyond it are of something else.
+    Indices that do not go with the size of the data are of something else.
     """
     beyond = [trial for trial in usual if _last_index(trial) >= trial.world.samples]
-    is_rest = not any(trial.world.is_even for trial in beyond)
-    is_told = is_rest and not any(trial.from_data or trial.raised for trial in usual)
-    return beyond[0] if beyond and is_told else None
+    even = [trial for trial in usual if trial.world.is_even]
+    goes_with_size = all(_last_index(trial) == trial.world.samples - 1 for trial in even)
+    is_told = goes_with_size and not any(trial.from_data or trial.raised for trial in usual)
+    return beyond[0] if beyond and even and is_told else None
 
 
 def _last_index(trial: Trial) -> int:

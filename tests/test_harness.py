@@ -847,7 +847,7 @@ def test_waiting_place_is_the_users_innermost_frame_of_the_main_thread():
 # -- any command
 
 
-@pytest.mark.parametrize("name", ["SMP101/torch-batch-sampler", "SMP402/even-batches-tabs"])
+@pytest.mark.parametrize("name", ["SMP101/torch-batch-sampler"])
 def test_torchrun_gives_the_same_record(gloo_session, name):
     folder = FIXTURES / name / "bad"
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]

@@ -34,12 +34,8 @@ if os.path.exists("last.pt"):
     first, done = last["epoch"], last["step"]
     if mode == "begins-again":
         first = done = 0
-    if mode == "repeats":
-        done = 0
-    if mode == "skips":
-        first, done = first + 1, 0
 for epoch in range(first, 4):
-    order = torch.Generator().manual_seed(epoch if mode != "unseeded" else os.getpid())
+    order = torch.Generator().manual_seed(epoch)
     loader = DataLoader(data, 6, shuffle=True, generator=order)
     for step, (x,) in enumerate(loader):
         if epoch == first and step < done:
@@ -47,7 +43,7 @@ for epoch in range(first, 4):
         optimizer.zero_grad()
         model(x).sum().backward()
         optimizer.step()
-        if step % 3 == 2 and mode != "saves-nothing":
+        if step % 3 == 2:
             state = {"optimizer": optimizer.state_dict(), "epoch": epoch, "step": step + 1}
             torch.save(state, "last.pt")
 """
@@ -64,12 +60,8 @@ def project(tmp_path, monkeypatch):
     ("mode", "status", "words"),
     [
         ("right", 0, "Stopped at step 16 and started again, every rank went on where it was saved"),
-        ("begins-again", 1, "train.py:23:5: SMP105 stopped after 16 batches and started again, "
+        ("begins-again", 1, "train.py:19:5: SMP105 stopped after 16 batches and started again, "
          "rank 0 learns from 14 batches again"),
-        ("repeats", 1, "rank 0 learns from 6 batches again, which came before the saved state"),
-        ("skips", 1, "rank 0 skips 2 batches, which come after the saved state"),
-        ("saves-nothing", 1, "rank 0 begins with the first batch: nothing was saved"),
-        ("unseeded", 2, "reads other data when it is run once more: the order is not seeded"),
     ],
 )  # fmt: skip
 def test_what_a_resumed_run_reads(project: Path, capfd, mode, status, words) -> None:
@@ -109,6 +101,35 @@ def _pass(number: int, indices: str, learned: int, *, begun_at: int, first: int 
     made.drawn = made.yielded = len(batches)
     made.exhausted = made.ended = True
     return made
+
+
+WHOLE = _rank([_pass(0, "314025", 6, begun_at=0), _pass(1, "502413", 6, begun_at=6)])
+STOPPED = _rank(
+    [_pass(0, "31402", 5, begun_at=0)], saved=Saved(passes=1, steps=4, given=4, learned={0: 4})
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "saves", "told"),
+    [
+        (5, True, None),
+        (1, True, "learns from 4 batches again, which came before the saved state"),
+        (6, True, "skips 1 batches, which come after the saved state"),
+        (1, False, "begins with the first batch: nothing was saved"),
+    ],
+)
+def test_the_batches_around_the_saved_state(first: int, saves: bool, told: str | None) -> None:
+    again = _pass(0, "314025", 7 - first, begun_at=0, first=first)
+    resumed = _rank([again, _pass(1, "502413", 6, begun_at=7 - first)])
+    stopped = STOPPED if saves else _rank([_pass(0, "31402", 5, begun_at=0)])
+    found, _ = _compared(*(Run("", [rank]) for rank in (WHOLE, stopped, resumed)))
+    assert [told in one.message for one in found] == [True] * (told is not None)
+
+
+def test_data_that_differs_without_a_stop() -> None:
+    other = _rank([_pass(0, "02413", 5, begun_at=0)], saved=STOPPED.log.saved[0])
+    with pytest.raises(HarnessError, match="reads other data when it is run once more"):
+        _compared(*(Run("", [rank]) for rank in (WHOLE, other, other)))
 
 
 def test_batches_are_counted_not_steps() -> None:

@@ -685,15 +685,15 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         if region is found.loop and found.calls and _another_steps(model, found):
             # The loop's steps are of what that one trains.
             return any(says_it_trains(each) for each, _ in places[:-1]) or None
-        if steps(model, scope, region, set()):
+        if steps(model, scope, region):
             if stmt is found.inner.stmt and _is_switched_off(model, found.inner, region):
                 return False
             # It may step only where the call that leads to it says so: not for `optimizer=None`.
             entry = found.calls[-1] if found.calls and stmt is found.inner.stmt else None
-            return entry is None or steps(model, scope, region, set(), entry)
+            return entry is None or steps(model, scope, region, entry)
         if region is not found.loop:
             # A function of its own may say before its loop that it only tests.
-            apart = scope is not found.loop.scope and not steps(model, scope, None, set())
+            apart = scope is not found.loop.scope and not steps(model, scope, None)
             if evaluates(scope, stmt, None if apart else region):
                 return False
         if region is found.loop:
@@ -704,7 +704,7 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
 def _another_steps(model: Model, found: EpochLoop) -> bool:
     """Whether what the loop calls for a pass over another loader, not for this one, steps."""
     return any(
-        steps(model, callee, None, set())
+        steps(model, callee, None)
         for other in _passes_of(model, found.loop)
         if not found.inner.loader.may_be(other.inner.loader)
         for call in other.calls[:1]
@@ -729,7 +729,7 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
         _is_named_after_evaluation(call)
         or (
             not EVALUATES.called.isdisjoint(call.scope.called)
-            and not steps(model, call.scope, None, set())
+            and not steps(model, call.scope, None)
         )
         for call in calls
     )
@@ -758,7 +758,7 @@ def pass_trains(model: Model, inner: Pass) -> bool:
         # An iterator that is kept is asked for its batches anywhere below.
         below = None if _keeps_iterator(inner.stmt) else inner.stmt
         body = next(iter(_loops_of(inner.stmt)), below)
-    return steps(model, inner.scope, body, set()) and not _is_switched_off(model, inner, body)
+    return steps(model, inner.scope, body) and not _is_switched_off(model, inner, body)
 
 
 def _is_switched_off(model: Model, inner: Pass, within: Stmt | None) -> bool:
@@ -776,7 +776,7 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
     other loaders alone.
     """
     scope, body = inner.scope, inner.stmt
-    if steps(model, scope, body, set()) and _is_switched_off(model, inner, body):
+    if steps(model, scope, body) and _is_switched_off(model, inner, body):
         return True
     turn = body.body if isinstance(body, For) else [body]
     inside = [each.body[0] if isinstance(each, With) else each for each in turn]
@@ -784,12 +784,12 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
         return True
     names = (scope.name, model.module_of(scope).name.rpartition(".")[2])
     is_named = any(EVALUATES.says(name) or INFERS.says(name) for name in names)
-    return is_named and not steps(model, scope, None, set()) and evaluates(scope, body, None)
+    return is_named and not steps(model, scope, None) and evaluates(scope, body, None)
 
 
 def steps_in(model: Model, loop: Loop) -> bool:
     """Whether a turn of the loop steps an optimizer."""
-    return steps(model, loop.scope, loop, set())
+    return steps(model, loop.scope, loop)
 
 
 def encloses_a_pass(model: Model, inner: Pass) -> bool:

@@ -73,10 +73,10 @@ def takes_and_steps(model: Model, call: Call) -> bool:
     """Whether a loop over what a generator function yields steps an optimizer."""
     stmt = call.stmt
     if isinstance(stmt, For):
-        return steps(model, call.scope, stmt, set())
+        return steps(model, call.scope, stmt)
     names = {t.id for t in getattr(stmt, "targets", ()) if isinstance(t, Name)}
     return any(
-        steps(model, call.scope, loop, set())
+        steps(model, call.scope, loop)
         for loop in call.scope.loops
         if any(
             isinstance(node, Name) and node.id in names
@@ -87,20 +87,33 @@ def takes_and_steps(model: Model, call: Call) -> bool:
 
 
 def steps(
+    model: Model, scope: Scope, within: Stmt | None = None, through: Call | None = None
+) -> bool:
+    """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it.
+
+    Found once: each loop over a loader of a big trainer leads to all that the trainer calls.
+    """
+    known: dict[object, bool] = model.memo.setdefault(steps, {})
+    key = scope, within, through
+    if key not in known:
+        known[key] = _steps(model, scope, within, set(), through)
+    return known[key]
+
+
+def _steps(
     model: Model,
     scope: Scope,
     within: Stmt | None,
     seen: set[tuple[Scope, Call | None]],
-    through: Call | None = None,
+    through: Call | None,
 ) -> bool:
-    """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
     every = scope.calls if within is None else scope.calls_in(within)
     calls = [call for call in every if not excludes(model, through, call)] if through else every
     if any(is_step(model, call) for call in calls):
         return True
     seen.add((scope, through))
     return len(seen) < MOST_SEARCHED_FOR_STEP and any(
-        steps(model, callee, None, seen, by)
+        _steps(model, callee, None, seen, by)
         for call in calls
         for callee in model.flow.callees(call, through)
         # What a function calls by name, or whether it trains, its caller may say.

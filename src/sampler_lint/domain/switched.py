@@ -53,7 +53,7 @@ def _by_calls(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stm
         ]
     else:
         entries = _asking_for(model, scope, source, loader)
-    return bool(entries) and not any(steps(model, scope, within, set(), e) for e in entries)
+    return bool(entries) and not any(steps(model, scope, within, e) for e in entries)
 
 
 def _asking_for(model: Model, scope: Function, source: Expr, loader: Obj) -> list[Call]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from sampler_lint.analysis.containers import VIEWS
 from sampler_lint.analysis.origins import Hop, ends, parameter_of, part_of
 from sampler_lint.analysis.values import (
     TOO_MANY,
@@ -14,6 +15,7 @@ from sampler_lint.analysis.values import (
     Pack,
     Super,
     Table,
+    Unknown,
     Value,
     Values,
     View,
@@ -150,7 +152,7 @@ def iterated_attributes(model: Model, found: Reach) -> set[str]:
 def _held_in(node: Expr) -> Expr:
     """What holds the values of a dict, or one of them, that is gone through."""
     if isinstance(node, Call) and isinstance(node.func, Attr) and not node.args:
-        return node.func.value if node.func.name in {"items", "values"} else node
+        return node.func.value if node.func.name in VIEWS else node
     return node.value if isinstance(node, Index) else node
 
 
@@ -270,8 +272,9 @@ def loader_below(model: Model, scope: Scope, source: Expr) -> Below | None:
     named = (*(store.target for store in scope.stores), *scope.reads)
     mine = (each.value for each in named if isinstance(each, Attr) and self_class(each.value))
     for value in model.flow.values(source):
-        if isinstance(value, Super) and model.flow.is_a(value.cls, DATA_LOADER):
+        if isinstance(value, Super) and model.flow.is_a(value.cls, DATA_LOADER) is True:
             method = lookup(model, value.cls, "__iter__", value.cls)
-            if not isinstance(method, Function) and (me := next(mine, None)) is not None:
+            is_torchs = not isinstance(method, (Function, Unknown))
+            if is_torchs and (me := next(mine, None)) is not None:
                 return Below(me, value.cls)
     return None

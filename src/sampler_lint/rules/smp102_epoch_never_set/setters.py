@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Set
 from typing import NamedTuple
 
@@ -198,11 +199,8 @@ def _only_asks(call: Call) -> bool:
     """Whether it calls a function of Python's that sets nothing, or another method of its own."""
     if isinstance(call.func, Attr):
         return self_class(call.func.value) is not None
-    return isinstance(call.func, Name) and call.func.id in _ASKING
-
-
-#: Functions of Python's that set nothing of what they are given.
-_ASKING = frozenset({"enumerate", "hasattr", "int", "isinstance", "len", "print", "range", "zip"})
+    name = call.func.id if isinstance(call.func, Name) else None
+    return name in vars(builtins) and name != "setattr"
 
 
 def _epoch_sets(model: Model) -> EpochSets:

@@ -567,7 +567,7 @@ def test_nothing_depends_on_the_order_of_sets(tmp_path: Path) -> None:
     for case in all_cases():
         write_tree(tmp_path / case.name.replace("-", "_"), case.files("bad"))
     said = set()
-    for seed in "012":
+    for seed in "01":
         env = {**os.environ, "PYTHONHASHSEED": seed}
         command = ["--no-cache", "--isolated", "--select", "ALL", "--output-format", "json"]
         done = subprocess.run(

@@ -105,7 +105,7 @@ def _restores_stepped(model: Model, call: Call, loop: Loop) -> bool:
     if not isinstance(func, Attr) or not RESTORES.says(func.name) or not call.positional:
         return False
     return last_name(func.value) in _stepped(model, loop) and (
-        depends_on(model.flow, call.positional[0], partial(_loads, model)) is not None
+        depends_on(model.flow, call.positional[0], partial(is_loaded, model)) is not None
     )
 
 
@@ -130,5 +130,6 @@ def _stepped(model: Model, loop: Loop) -> set[str | None]:
     return known[loop]
 
 
-def _loads(model: Model, expr: Expr) -> bool:
+def is_loaded(model: Model, expr: Expr) -> bool:
+    """Whether an expression reads a checkpoint."""
     return isinstance(expr, Call) and LOADS.is_made(expr, model.flow.values)

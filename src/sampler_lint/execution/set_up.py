@@ -398,6 +398,19 @@ class SetUp:
         )
 
     @cached_property
+    def filled_worlds(self) -> tuple[World, ...]:
+        """For each optional number that the usual worlds stay below, one that fills it twice.
+
+        Data comes in several groups there, each of which may end with less than a batch.
+        """
+        numbers = {getattr(default, "value", None) for _, default in self.params}
+        return tuple(
+            World(2 * number + 1, 2, 3)
+            for number in sorted(number for number in numbers if type(number) is int)
+            if SMALL_NUMBER < number < MOST_HANDED_OUT // 2
+        )
+
+    @cached_property
     def large_worlds(self) -> tuple[World, ...]:
         """Worlds of more samples than any number that the class itself works with."""
         own = (each.numbers for each in self.klass.mro if isinstance(each, Klass))

@@ -170,10 +170,10 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         barren = _barren(interpreter, spec, usual)
         usual.clear()
         unknown = "it yields nothing of little data"
-    tiny = []
-    for world in _TINY:
+    tiny = [*_each(interpreter, spec, _TINY)]
+    if usual:
         with contextlib.suppress(*SILENT):
-            tiny.append(one_trial(interpreter, spec, world))
+            usual += _usual(interpreter, spec, spec.filled_worlds)
     trials = Trials(
         tuple(usual),
         tuple(tiny),

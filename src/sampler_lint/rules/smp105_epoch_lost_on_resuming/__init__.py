@@ -47,8 +47,9 @@ class EpochLostOnResuming(Rule):
 
         Also reports a sampler or dataset whose `state_dict` leaves out a number that each pass
         adds to and seeds its order with, or (likely) is never restored where the optimizer is; a
-        call of Accelerate's `skip_first_batches` that gets a number of samples, or that skips the
-        same in every epoch of a loop; and, in a loop that goes on at another epoch than 0, a
+        pass whose first batches are skipped (by Accelerate's `skip_first_batches`, by `islice`, by
+        `if step < resumed: continue`) by a number of samples, or in every epoch of a loop by the
+        number that a checkpoint gives; and, in a loop that goes on at another epoch than 0, a
         `set_epoch` of a sampler whose loader Accelerate has wrapped, which sets it by its own
         count.
 

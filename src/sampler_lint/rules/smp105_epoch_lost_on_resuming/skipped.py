@@ -4,35 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, origins
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, origins, scope_of
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import BATCH_SIZE, ITERATED, RANGES
+from sampler_lint.domain.epochs import EpochLoop, Pass, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.findings import Grade, Related
+from sampler_lint.domain.ranks import reached
+from sampler_lint.domain.resuming import is_loaded
+from sampler_lint.edits.names import quoted
+from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
+from sampler_lint.syntax.navigation import holds, leaves, nodes_in, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
     Bin,
     Call,
     Choice,
+    Compare,
     Const,
     Expr,
     For,
     If,
     Index,
+    Loop,
     Name,
+    Simple,
+    Stmt,
     last_name,
 )
 
 _SKIPS = "skip_first_batches"
+#: Which way round ``number < count`` is written, where turns up to a count are left.
+_BELOW = {"Lt": 0, "LtE": 0, "Gt": 1, "GtE": 1}
+
+
+class _Skip(NamedTuple):
+    """A place that leaves out the first batches of a pass."""
+
+    where: Expr
+    what: str
+    """In words, for messages."""
+    number: Expr
+    """How many."""
+    each_epoch: Loop | None
+    """The loop over epochs, if its every turn skips the same."""
 
 
 def skipped(model: Model) -> Iterator[Suspect]:
-    """Calls of Accelerate's ``skip_first_batches`` that skip too much."""
+    """Places that leave out the first batches of a pass, and leave out too many."""
+    places = {skip.where: skip for skip in (*_by_accelerate(model), *_by_number(model))}
+    for skip in places.values():
+        counted = _counts_samples(model, skip.number)
+        if counted is not None:
+            by = unparse(skip.number)
+            message = f"`{skip.what}` skips by `{by}`, which counts samples, not batches"
+            effect = "a resumed epoch skips `batch_size` times too much"
+            advice = "divide it by the samples of a step of all processes"
+            why = Related(model.place(scope_of(counted), counted), "samples are counted here")
+        elif (loop := skip.each_epoch) is not None:
+            message = f"`{skip.what}` skips in every epoch, not only in the resumed one"
+            effect = "the first batches of each later epoch are never read"
+            advice = "skip in the first epoch alone, and read the loader itself in others"
+            why = Related(model.place(loop.scope, loop), "each epoch runs this")
+        else:
+            continue
+        yield Suspect(
+            model.module_of(scope_of(skip.where)),
+            skip.where,
+            message,
+            effect=effect,
+            advice=advice,
+            why=(why,),
+        )
+
+
+def _by_accelerate(model: Model) -> Iterator[_Skip]:
+    """Calls of Accelerate's ``skip_first_batches``."""
     for module in model.modules:
         if is_test(module) or not model.frameworks(module) & {"accelerate", "transformers"}:
             continue
@@ -42,30 +93,86 @@ def skipped(model: Model) -> Iterator[Suspect]:
             given = call.keyword("num_batches")
             if given is None and len(call.positional) > 1:
                 given = call.positional[1]
-            if given is None:
-                continue
-            counted = _counts_samples(model, given)
-            if counted is not None:
-                yield Suspect(
-                    module,
-                    given,
-                    f"`{_SKIPS}` gets `{unparse(given)}`, which counts samples, not batches",
-                    effect="a resumed epoch skips `batch_size` times too much",
-                    advice="divide it by the samples of a step of all processes",
-                    why=(Related(model.place(call.scope, counted), "samples are counted here"),),
-                )
-                continue
-            loop = _in_each_epoch(call, given)
-            if loop is not None:
-                yield Suspect(
-                    module,
-                    call,
-                    f"`{unparse(call.func)}` skips in every epoch, not only in the resumed one",
-                    effect="the first batches of each later epoch are never read",
-                    advice="skip in the first epoch alone, and read the loader itself in others",
-                    why=(Related(model.place(loop.scope, loop), "each epoch runs this"),),
-                    grade=Grade.CERTAIN,
-                )
+            if given is not None:
+                is_units = _counts_samples(model, given) is not None
+                where = given if is_units else call
+                what = _SKIPS if is_units else unparse(call.func)
+                yield _Skip(where, what, given, _in_each_epoch(call, given))
+
+
+def _by_number(model: Model) -> Iterator[_Skip]:
+    """Passes of training that begin at a number which a checkpoint gives."""
+    for found in epoch_loops(model):
+        stmt = found.inner.stmt
+        if not isinstance(stmt, For) or is_test(model.module_of(stmt.scope)):
+            continue
+        for where, what, count in _left_out(model, stmt, found.inner):
+            loaded = depends_on(model.flow, count, partial(is_loaded, model))
+            if loaded is not None and trains(model, found):
+                each = found.loop if _is_alike_in_each(model, found, count) else None
+                yield _Skip(where, what, count, each)
+
+
+def _left_out(model: Model, stmt: For, inner: Pass) -> Iterator[tuple[Expr, str, Expr]]:
+    """``islice(loader, n, None)``, and ``if number < n: continue`` before all else."""
+    calls = {last_name(n.func): n for n in walk(stmt.iter) if isinstance(n, Call)}
+    part = calls.get("islice")
+    if part is not None and len(part.positional) > 2 and holds(part.positional[0], inner.source):
+        yield part, unparse(part.func), part.positional[1]
+    number = next((node for node in walk(stmt.target) if isinstance(node, Name)), None)
+    if "enumerate" not in calls or number is None:
+        return
+    source = model.module_of(stmt.scope).source
+    for first in stmt.body:
+        if not isinstance(first, If) or first.orelse or not any(map(leaves, first.body)):
+            return
+        test = first.test
+        if isinstance(test, Compare) and len(test.ops) == 1:
+            sides = test.left, test.rights[0]
+            at = _BELOW.get(test.ops[0])
+            if at is not None and same(sides[at], number) and _goes_on(first):
+                yield test, f"if {quoted(source, test)}: continue", sides[1 - at]
+
+
+def _goes_on(stmt: If) -> bool:
+    return any(isinstance(each, Simple) and each.kind == "continue" for each in stmt.body)
+
+
+def _is_alike_in_each(model: Model, found: EpochLoop, count: Expr) -> bool:
+    """Whether a number is what it was before the loop over epochs in its every turn."""
+    if any(isinstance(each, If) for each in _between(found)):
+        return False
+    steps = origins(
+        model.flow,
+        count,
+        Hop.ASSIGNED | Hop.CALLER,
+        stop=lambda step: step.scope is found.loop.scope,
+    )
+    ends = [step.expr for step in steps if step.is_end and step.scope in found.scopes]
+    return bool(ends) and all(
+        isinstance(end, (Name, Attr)) and not _changes(model, found, end) for end in ends
+    )
+
+
+def _between(found: EpochLoop) -> Iterator[Stmt]:
+    """The statements around a pass, and around the calls that lead to it, within its loop."""
+    for node in (found.inner.stmt, *(call.stmt for call in found.calls)):
+        for stmt in node.ancestors() if node is not None else ():
+            if stmt is found.loop:
+                break
+            yield stmt
+
+
+def _changes(model: Model, found: EpochLoop, number: Name | Attr) -> bool:
+    """Whether a turn of the loop over epochs may give a number another value."""
+    if isinstance(number, Name):
+        bindings = number.scope.bindings.get(number.id) or []
+        return any(each.stmt is not None and found.loop.encloses(each.stmt) for each in bindings)
+    calls = found.loop.scope.calls_in(found.loop)
+    scopes = {each for c in calls for f in model.flow.callees(c) for each in reached(model, f)}
+    within = (store for store in found.loop.scope.stores if found.loop.encloses(store.stmt))
+    stores = (*within, *(store for scope in scopes for store in scope.stores))
+    return any(last_name(store.target) == number.name for store in stores)
 
 
 def _is_of_accelerate(model: Model, call: Call) -> bool:

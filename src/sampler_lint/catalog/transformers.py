@@ -19,6 +19,8 @@ FRAMEWORK = Framework(
     trainers=frozenset({"Trainer", "Seq2SeqTrainer"}),
     train_hooks=frozenset({"get_train_dataloader"}),
     evaluation_hooks=frozenset({"get_eval_dataloader", "get_test_dataloader"}),
+    # `_inner_training_loop` takes what `get_train_dataloader` returns, which prepares its own.
+    divides_hooked=False,
     sampler_hooks=frozenset({"_get_train_sampler"}),
     contracts=(
         Contract(

@@ -575,6 +575,15 @@ def _given_to_train(model: Model, cls: Class) -> list[Obj]:
     return [loader for loader in trained if loader not in evaluated]
 
 
+def hooks_undivided(model: Model) -> Iterator[tuple[Function, Obj]]:
+    """The methods that give loaders to train with which no framework divides, with the loaders."""
+    for _, cls in model.classes():
+        for table in _tables_of(model, cls):
+            for name in () if table.divides_hooked else sorted(table.train_hooks):
+                if (hook := cls.method(name)) is not None:
+                    yield from ((hook, loader) for loader in _returned(model, cls, name))
+
+
 def hooked_to_evaluate(model: Model) -> Iterator[tuple[Function, Obj]]:
     """The methods by which frameworks are given loaders to evaluate with, each with its loaders."""
     for _, cls in model.classes():

@@ -13,6 +13,7 @@ from sampler_lint.domain.concepts import (
     ITERATED,
     ITERATES,
     PROCESSES,
+    RANK,
     SAMPLER,
     SEEDS_ALL,
     SHARDS,
@@ -300,6 +301,43 @@ def left_out(model: Model, loader: Obj) -> Left | None:
         if not any(_may_be_handed(model, each, framework, loader) for each in together):
             return Left(made[0], through=next(iter(known)).rpartition(".")[2])
     return None
+
+
+def taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Expr | None:
+    """Where a program knows of processes whose framework trains with a hook's loader as it is.
+
+    None where anything of the program may divide it.
+    """
+    module = model.module_of(hook)
+    if loader.site is None or is_guarded(loader.site):
+        return None
+    files = program_files(model)
+    together = [
+        each
+        for each in model.project.modules_in(model.project.program_of(module))
+        if not files.run_apart(module, each)
+    ]
+    scopes = {scope for each in together for scope in each.facts.scopes}
+    if _differs_by_rank(scopes, loader.site) or any(
+        _takes_share(node) for scope in scopes for node in nodes_in(statements(scope.body))
+    ):
+        return None
+    if any(
+        _may_be_handed(model, each, framework, loader)
+        for each in together
+        for framework in ("transformers", "accelerate")
+    ):
+        return None
+    return next(
+        (
+            node
+            for each in together
+            for scope in each.facts.scopes
+            for node in nodes_in(statements(scope.body))
+            if RANK.is_call(node) or (isinstance(node, (Name, Attr)) and RANK.names(node))
+        ),
+        None,
+    )
 
 
 def _around(model: Model, loop: EpochLoop) -> set[Scope]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.origins import depends_on, scope_of
 from sampler_lint.analysis.values import Obj, Pack
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -15,7 +15,7 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
 )
 from sampler_lint.domain.datasets import MAP_STYLE
-from sampler_lint.domain.epochs import feeds_training
+from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.fixed_orders import keeps_order
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
@@ -28,7 +28,14 @@ from sampler_lint.domain.ranks import (
 )
 from sampler_lint.domain.shares import one_rank, shares_out
 from sampler_lint.domain.splits import opens_table
-from sampler_lint.domain.undivided import Left, is_asked_for, left_out, left_whole, undivided
+from sampler_lint.domain.undivided import (
+    Left,
+    is_asked_for,
+    left_out,
+    left_whole,
+    taken_as_it_is,
+    undivided,
+)
 from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -37,6 +44,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Expr,
+    Function,
     If,
     Stmt,
     last_name,
@@ -61,7 +69,9 @@ class LoaderNotSharded(Rule):
         loader that a Trainer with `use_distributed_sampler=False` trains with (likely, where a
         YAML file beside the code says so, for LightningCLI or `Trainer(**settings)`), on several
         devices; with Fabric and Accelerate: a loader that a loop trains with as it was built,
-        without `setup_dataloaders` or `prepare`. Also reports a distributed
+        without `setup_dataloaders` or `prepare`; with transformers: a loader that an overridden
+        `get_train_dataloader` returns as it was built (likely, where the program knows of ranks).
+        Also reports a distributed
         sampler whose `rank` is the rank within the node, or one literal or default in every
         process, or whose `num_replicas` is the number of this machine's devices.
 
@@ -105,6 +115,10 @@ class LoaderNotSharded(Rule):
         yield from _with_one_rank(model)
         for loader in model.loaders:
             suspect = _check_loader(model, loader)
+            if suspect is not None:
+                yield suspect
+        for hook, loader in hooks_undivided(model):
+            suspect = _taken_as_it_is(model, hook, loader)
             if suspect is not None:
                 yield suspect
 
@@ -218,6 +232,35 @@ def _check_loader(model: Model, loader: Obj) -> Suspect | None:
         return _suspect(model, loader, joins)
     keeps = left_whole(model, loader) or left_out(model, loader)
     return _left_by_framework(model, loader, keeps) if keeps is not None else None
+
+
+def _taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Suspect | None:
+    """A loader that a Trainer divides only where it makes it itself."""
+    dataset = model.argument(loader, "dataset")
+    if loader.site is None or dataset is None or loader.site.has_star:
+        return None
+    samplers = _samplers(model, loader)
+    if not all(_is_blind(model, value) for value in samplers) or not (
+        samplers or _may_shuffle(model, loader)
+    ):
+        return None
+    if depends_on(model.flow, dataset, PROCESSES.names) is not None:
+        return None
+    knows = taken_as_it_is(model, hook, loader)
+    if knows is None:
+        return None
+    return Suspect(
+        model.module_of(loader.site.scope),
+        loader.site.func,
+        f"this `{loader.name}` trains as it is: the Trainer divides only the one that it makes",
+        why=(
+            Related(model.place(hook, hook), "the Trainer asks for it here"),
+            Related(model.place(scope_of(knows), knows), "the program knows of several processes"),
+        ),
+        grade=Grade.LIKELY,
+        effect="in several processes, each reads the whole dataset in each epoch",
+        advice="return `self.accelerator.prepare(loader)`, or give the Trainer the sampler alone",
+    )
 
 
 def _is_unsharded(model: Model, loader: Obj) -> bool:

@@ -38,8 +38,6 @@ from sampler_lint.syntax.nodes import (
 )
 
 _SKIPS = "skip_first_batches"
-#: Which way round ``number < count`` is written, where turns up to a count are left.
-_BELOW = {"Lt": 0, "LtE": 0, "Gt": 1, "GtE": 1}
 
 
 class _Skip(NamedTuple):
@@ -127,11 +125,12 @@ def _left_out(model: Model, stmt: For, inner: Pass) -> Iterator[tuple[Expr, str,
         if not isinstance(first, If) or first.orelse or not any(map(leaves, first.body)):
             return
         test = first.test
-        if isinstance(test, Compare) and len(test.ops) == 1:
-            sides = test.left, test.rights[0]
-            at = _BELOW.get(test.ops[0])
-            if at is not None and same(sides[at], number) and _goes_on(first):
-                yield test, f"if {quoted(source, test)}: continue", sides[1 - at]
+        if isinstance(test, Compare) and len(test.ops) == 1 and _goes_on(first):
+            left, op, right = test.left, test.ops[0], test.rights[0]
+            if same(left, number) and op.startswith("Lt"):
+                yield test, f"if {quoted(source, test)}: continue", right
+            elif same(right, number) and op.startswith("Gt"):
+                yield test, f"if {quoted(source, test)}: continue", left
 
 
 def _goes_on(stmt: If) -> bool:

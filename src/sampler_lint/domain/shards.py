@@ -18,8 +18,9 @@ from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart, is_rank
-from sampler_lint.domain.ranks import is_guarded
+from sampler_lint.domain.ranks import chains, is_guarded
 from sampler_lint.domain.seeds import seed_given
+from sampler_lint.domain.workers import WORKED
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -276,11 +277,18 @@ class GlobalDraw(NamedTuple):
 
     def is_by_workers(self, model: Model) -> bool:
         """Whether a loader's workers may draw it, whose generators torch seeds by its own."""
-        scope = self.call.scope
-        cls = scope.cls if isinstance(scope, Function) else None
-        if self.shared_by is None or scope.name == "__init__":
+        if self.shared_by is None or self.call.scope.name == "__init__":
             return False
-        return cls is None or not model.is_meant_as_sampler(cls)
+        runs_it = {_runs_it(model, scope) for scope, _ in chains(model, self.call.scope)}
+        return "worker" in runs_it or "process" not in runs_it
+
+
+def _runs_it(model: Model, scope: Scope) -> str:
+    """``process`` or ``worker`` for what a program, or a loader's worker, certainly begins with."""
+    cls = scope.cls if isinstance(scope, Function) else None
+    if scope.outer is None or (cls is not None and model.is_meant_as_sampler(cls)):
+        return "process"
+    return "worker" if cls is not None and scope.name in WORKED else ""
 
 
 def rank_seedings(model: Model) -> list[RankSeeding]:

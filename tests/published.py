@@ -156,11 +156,24 @@ def class_problems(package: Package, entry: KnownClass) -> Iterator[str]:
         if module is not None and not _binds(module, name):
             yield f"{alias} is not there"
     if entry.base is not None:
-        bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in cls.bases}
+        named = _imported_as(own) if own is not None else {}
+        names = (ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in cls.bases)
+        bases = {named.get(name, name) for name in names}
         if entry.base.rpartition(".")[2] not in bases:
             yield f"{entry.name} derives from {bases}"
     yield from _constructor_problems(cls, entry)
     yield from _body_problems(cls, entry)
+
+
+def _imported_as(module: ast.Module) -> dict[str, str]:
+    """The own names of what a module imports under others."""
+    return {
+        alias.asname: alias.name
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
 
 
 def _exporters(package: Package, module: ast.Module, where: str, name: str) -> Iterator[ast.AST]:

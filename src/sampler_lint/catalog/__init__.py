@@ -45,6 +45,7 @@ _LIBRARIES = {
     "torch_geometric": "torch_geometric",
     "colossalai": "colossalai",
     "lhotse": "lhotse",
+    "monai": "monai",
 }
 
 #: What lets several processes train one model together: each computes on samples of its own, and

@@ -230,6 +230,7 @@ def _passes_over(
                 for found in _passes_over(model, scope, stmt, each, seen, iterated):
                     # What the list holds may stand elsewhere: it is no name for the loader here.
                     yield found._replace(source=source, iterated=source)
+            yield from _passes_over_owner(model, scope, stmt, source, seen, iterated or source)
             return
     iterated = iterated or source
     for value in model.flow.values(source):
@@ -277,6 +278,7 @@ def _passes_over_made(
     # An iterator runs once: made outside of a loop, it is not started again in it.
     once = makes_iterator(last_name(site.func)) and here and _loops_of(site.stmt) != _loops_of(stmt)
     where = site.stmt if once else stmt
+    yield from _passes_over_owner(model, scope, where, site, seen, iterated)
     for arg in site.positional:
         yield from _passes_over(model, scope, where, arg, seen, None if here else iterated)
         # An object made of several loaders takes turns; a function hands on the loaders themselves.
@@ -284,6 +286,21 @@ def _passes_over_made(
             for each in held(value):
                 for found in _passes_over(model, scope, where, each, seen, iterated):
                     yield found._replace(source=iterated, iterated=iterated)
+
+
+def _passes_over_owner(
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    call: Call,
+    seen: set[tuple[Expr, Stmt, Expr | None]],
+    iterated: Expr,
+) -> Iterator[Pass]:
+    """The passes over what a library's object gives that was made around a loader."""
+    for value in model.flow.values(call.func.value) if isinstance(call.func, Attr) else ():
+        if isinstance(value, ExtObj) and (call, stmt, iterated) not in seen:
+            seen.add((call, stmt, iterated))
+            yield from _passes_over_made(model, scope, stmt, value, seen, iterated)
 
 
 def _handed_on(model: Model, wrapper: Obj) -> list[tuple[Obj, Expr]]:

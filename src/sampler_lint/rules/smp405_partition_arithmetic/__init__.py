@@ -40,7 +40,9 @@ class PartitionArithmetic(Rule):
 
         Datasets that divide themselves among ranks or workers are simulated on each of them, and
         compared with what a single process reads; samples at the end that workers lose or repeat
-        are only likely. Without a simulation, it reports
+        are only likely. Each worker has a seed of its own there, which torch gives it: what it
+        shuffles by that before it takes its part overlaps with the parts of others. Without a
+        simulation, it reports
 
         - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,

@@ -45,8 +45,8 @@ from sampler_lint.syntax.nodes import (
 
 COUNTING = frozenset(
     {
-        "add_batch", "all_gather", "all_gather_object", "all_reduce", "gather", "reduce", "update",
-        "update_metric", "update_metrics",
+        "add_batch", "all_gather", "all_gather_object", "all_reduce", "compute", "gather", "reduce",
+        "update", "update_metric", "update_metrics",
     }
 )  # fmt: skip
 #: Of these, what a meter is told by.

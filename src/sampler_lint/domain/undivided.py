@@ -251,8 +251,7 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
     module = model.module_of(loader.site.scope)
     if "lightning" not in injection.trainers(module):
         return None
-    scopes = _scopes_with(model, module)
-    made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
+    scopes, made = _of_lightning(model, module)
     trainers = [call for call in made if last_name(call.func) in {"Trainer", "LightningCLI"}]
     settings = None
     if not trainers or any(last_name(call.func) == "Fabric" for call in made):
@@ -280,8 +279,7 @@ def left_iterable(model: Model, loader: Obj) -> Call | None:
     module = model.module_of(loader.site.scope)
     if "lightning" not in injection.trainers(module):
         return None
-    scopes = _scopes_with(model, module)
-    made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
+    scopes, made = _of_lightning(model, module)
     kinds = catalog.framework("lightning").trainers
     trainers = [call for call in made if last_name(call.func) in kinds]
     if not trainers or not all(map(is_several_processes, trainers)):
@@ -309,15 +307,20 @@ def left_iterable(model: Model, loader: Obj) -> Call | None:
     return trainers[0]
 
 
-def _scopes_with(model: Model, module: Module) -> list[Scope]:
-    """The scopes of a program that may run with a file."""
-    files = program_files(model)
-    return [
-        scope
-        for each in model.project.modules_in(injections(model).program(module))
-        if not files.run_apart(module, each)
-        for scope in each.facts.scopes
-    ]
+def _of_lightning(model: Model, module: Module) -> tuple[list[Scope], list[Call]]:
+    """The scopes of a program that may run with a file, and what they call of Lightning's."""
+    known: dict[Module, tuple[list[Scope], list[Call]]] = model.memo.setdefault(_of_lightning, {})
+    if module not in known:
+        files, injection = program_files(model), injections(model)
+        scopes = [
+            scope
+            for each in model.project.modules_in(injection.program(module))
+            if not files.run_apart(module, each)
+            for scope in each.facts.scopes
+        ]
+        made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
+        known[module] = scopes, made
+    return known[module]
 
 
 def left_out(model: Model, loader: Obj) -> Left | None:

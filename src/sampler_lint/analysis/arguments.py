@@ -7,7 +7,8 @@ from typing import Any
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Table
-from sampler_lint.syntax.navigation import expressions, statements, walk
+from sampler_lint.parameters import Role, role_of
+from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Arg,
     Attr,
@@ -160,6 +161,58 @@ def given_as(call: Call, params: Sequence[str], name: str) -> Expr | None:
         positional = positional[1:]  # Base.__init__(self, …)
     index = params.index(name)
     return positional[index] if index < len(positional) else None
+
+
+def given_in_branches(
+    calls: Sequence[Call], params: Sequence[str], name: str
+) -> tuple[Call, Expr | None] | None:
+    """What several calls that exclude one another pass, as one of them: that call, and the value.
+
+    Two in the branches of one ``if`` pass ``yes if test else no``, as one call would. None where
+    they are not so, or where it is not plain what one of them passes.
+    """
+    if len(calls) == 1:
+        return calls[0], given_as(calls[0], params, name)
+    if len(calls) != 2:
+        return None
+    given = [given_as(call, params, name) for call in calls]
+    test = _deciding(*calls)
+    if test is None or any(call.has_star for call in calls):
+        return None
+    if given[0] is None and given[1] is None:
+        return calls[0], None
+    for place, value in enumerate(given):
+        if value is None:
+            # No sampler is what None is, too; other defaults are not known.
+            if role_of(name) not in {Role.SAMPLER, Role.BATCH_SAMPLER}:
+                return None
+            given[place] = _nothing(calls[place])
+    yes, no = given
+    assert yes is not None
+    assert no is not None
+    if same(yes, no):
+        return calls[0], yes
+    made = Choice()
+    first = calls[0]
+    made.row, made.col, made.end_row, made.end_col = yes.row, yes.col, yes.end_row, yes.end_col
+    made.kind, made.test, made.options = "if", test, [yes, no]
+    return first, made
+
+
+def _deciding(yes: Call, no: Call) -> Expr | None:
+    """The test on which it hangs which of two calls is made, if exactly one is."""
+    for stmt in yes.stmt.ancestors() if yes.stmt is not None and no.stmt is not None else ():
+        if isinstance(stmt, If) and any(each is no.stmt for each in statements(stmt.orelse)):
+            return stmt.test
+    return None
+
+
+def _nothing(call: Call) -> Const:
+    """A None that stands where a call does."""
+    made = Const()
+    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made.value = None
+    return made
 
 
 def tested_parameters(function: Function) -> list[Param]:

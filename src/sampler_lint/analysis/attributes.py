@@ -11,6 +11,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.arguments import (
     MISSING,
     given_as,
+    given_in_branches,
     is_closed,
     passed,
     passed_on,
@@ -330,11 +331,14 @@ class Attributes(Containers):
         entry = next((e for e in catalog.known_mro(base) if e.params), None)
         if entry is not None and name in entry.params:
             for owner in self.mro(cls):
-                for call in self.base_init_calls(owner) if isinstance(owner, Class) else ():
-                    given = given_as(call, entry.params, name)
-                    if given is not None:
-                        self._flow(self._expr(given), var)
-                        return
+                calls = self.base_init_calls(owner) if isinstance(owner, Class) else ()
+                found = [given_as(call, entry.params, name) for call in calls]
+                for each in filter(None, found):
+                    self._flow(self._expr(each), var)
+                if any(found):
+                    if not all(found):  # of another call the base makes its own
+                        self._add(var, Ext(f"{base}().{name}"))
+                    return
             if obj.site is not None and not self._finds_init(cls):
                 given = given_as(obj.site, entry.params, name)
                 if given is not None:
@@ -495,12 +499,13 @@ class Attributes(Containers):
         """What an ``__init__`` hands up, where ``above`` is what the base hands on."""
         if above is not None and above.param is None:
             return above._replace(calls=(*above.calls, *calls))
-        if len(calls) != 1:
-            return _LOST
         asked = name if above is None or above.param is None else above.param.name
-        given = given_as(calls[0], params, asked) if asked in params else None
+        found = given_in_branches(calls, params, asked) if asked in params else None
+        if found is None and (asked in params or len(calls) != 1):
+            return _LOST
+        call, given = found if found is not None else (calls[0], None)
         if given is None:
-            for arg in calls[0].args:
+            for arg in call.args:
                 if arg.stars and (_own_parameter(init, arg.value) is None or above is not None):
                     return _LOST
                 if arg.stars:

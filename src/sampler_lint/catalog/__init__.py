@@ -17,6 +17,7 @@ from sampler_lint.catalog.schema import (
     Contract,
     Framework,
     KnownClass,
+    Runner,
     Sharder,
     Span,
     release,
@@ -123,6 +124,21 @@ def handed_back(dotted: str) -> tuple[str, ...]:
 def sharders(name: str) -> dict[str, Sharder]:
     """The functions of a framework that shard loaders, by each dotted name of theirs."""
     return {dotted: each for each in framework(name).sharders for dotted in each.names}
+
+
+@cache
+def runner(dotted: str) -> Runner | None:
+    """The method of that name, if it goes over a loader in each epoch."""
+    table = _table_of(dotted)
+    found = framework(table).runners if table is not None else ()
+    return next((entry for entry in found if dotted in entry.names), None)
+
+
+@cache
+def makes_loader(dotted: str) -> bool:
+    """Whether a function builds a loader, with torch's sampler where there are several ranks."""
+    table = _table_of(dotted)
+    return table is not None and dotted in framework(table).loader_makers
 
 
 @cache

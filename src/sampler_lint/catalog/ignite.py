@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Runner, Span
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _DETERMINISTIC = "ignite.engine.deterministic:ReproducibleBatchSampler.__init__"
@@ -76,4 +76,18 @@ FRAMEWORK = Framework(
             methods=frozenset({"__iter__", "__len__", "setup_batch_indices"}),
         ),
     ),
+    # ignite/engine/engine.py, `Engine._internal_run_as_gen`: it calls no `set_epoch`, which
+    # `setup_common_training_handlers(train_sampler=…)` makes a handler of.
+    runners=(
+        Runner(
+            ("ignite.engine.Engine().run", "ignite.engine.engine.Engine().run"),
+            ("data", "max_epochs"),
+            step="process_function",
+        ),
+        Runner(
+            ("ignite.engine.create_supervised_trainer().run",),
+            ("data", "max_epochs"),
+        ),
+    ),
+    loader_makers=("ignite.distributed.auto_dataloader", "ignite.distributed.auto.auto_dataloader"),
 )  # fmt: skip

@@ -114,6 +114,17 @@ class Sharder(NamedTuple):
     """The argument that turns it off."""
 
 
+class Runner(NamedTuple):
+    """A method that goes over the loader it is handed in each epoch, and sets no epoch itself."""
+
+    names: tuple[str, ...]
+    """The dotted names it is reached by; ``()`` stands for an instance."""
+    params: tuple[str, str]
+    """The parameter of the loader, and that of the number of epochs, which is 1 by default."""
+    step: str = ""
+    """The argument of the instance that is called for each batch; empty where it trains itself."""
+
+
 Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces"]
 
 
@@ -176,3 +187,7 @@ class Framework(NamedTuple):
     classes: tuple[KnownClass, ...] = ()
     hands_back: tuple[HandsBack, ...] = ()
     sharders: tuple[Sharder, ...] = ()
+    runners: tuple[Runner, ...] = ()
+    loader_makers: tuple[str, ...] = ()
+    """Functions that build a loader of a dataset: on several ranks with torch's DistributedSampler,
+    where they are given no sampler."""

@@ -17,6 +17,7 @@ from sampler_lint.domain.concepts import (
     INFERS,
     TRAINS,
 )
+from sampler_lint.domain.engines import run_over
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -573,6 +574,7 @@ def _hooked(model: Model) -> list[Obj]:
         known = model.memo[_hooked] = [
             value for _, cls in model.classes() for value in _given_to_train(model, cls)
         ]
+        known += run_over(model)
     return known
 
 

@@ -284,6 +284,21 @@ def is_one_device(call: Call) -> bool:
     return isinstance(devices, Const) and devices.value in {1, "1"}
 
 
+#: How Lightning is told to run as one process, or to find out.
+_ONE_PROCESS = frozenset({"auto", "dp", "single_device"})
+
+
+def is_several_processes(call: Call) -> bool:
+    """Whether a Trainer, or a Fabric, certainly runs as several where there are several devices."""
+    if is_one_device(call):
+        return False
+    strategy, devices = call.keyword("strategy"), call.keyword("devices")
+    if isinstance(strategy, Const) and isinstance(strategy.value, str):
+        return strategy.value not in _ONE_PROCESS
+    number = devices.value if isinstance(devices, Const) else None
+    return strategy is None and type(number) is int and number > 1
+
+
 def _tables(module: Module) -> Iterator[Map]:
     """Every dict display that is assigned or passed."""
     for scope in module.facts.scopes:

@@ -86,12 +86,15 @@ def _environment_kind(model: Model, expr: Expr) -> str:
 
 def _is_launcher_option(model: Model, expr: Attr) -> bool:
     """Whether ``args.local_rank`` is the option that torch's launcher fills, and nothing else."""
-    program = model.project.program_of(model.module_of(expr.scope))
-    declared = any(options(model, program, "local_rank"))
-    return declared and all(
-        store.value is not None and kinds(model, store.value) == {"local rank"}
-        for store in model.project.stores_near("local_rank", expr.scope)
-    )
+    known: dict[Attr, bool] = model.memo.setdefault(_is_launcher_option, {})
+    if expr not in known:
+        known[expr] = True  # what is stored from itself says nothing else
+        program = model.project.program_of(model.module_of(expr.scope))
+        known[expr] = any(options(model, program, "local_rank")) and all(
+            store.value is not None and kinds(model, store.value) == {"local rank"}
+            for store in model.project.stores_near("local_rank", expr.scope)
+        )
+    return known[expr]
 
 
 def starts(model: Model, module: Module) -> Iterator[Call]:

@@ -23,10 +23,11 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.conditions import contradict, tests
 from sampler_lint.domain.datasets import sampled
-from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over, trains
+from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over, pass_trains, trains
 from sampler_lint.domain.injection import (
     injections,
     is_one_device,
+    is_several_processes,
     is_told_to_leave_samplers,
     told_by_settings,
 )
@@ -35,6 +36,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes, is_guarded, reached
 from sampler_lint.domain.samplers import is_distributed_sampler
+from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -250,14 +252,7 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
     module = model.module_of(loader.site.scope)
     if "lightning" not in injection.trainers(module):
         return None
-    files = program_files(model)
-    scopes = [
-        scope
-        for each in model.project.modules_in(injection.program(module))
-        if not files.run_apart(module, each)
-        for scope in each.facts.scopes
-    ]
-    made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
+    scopes, made = _of_lightning(model, module)
     trainers = [call for call in made if last_name(call.func) in {"Trainer", "LightningCLI"}]
     settings = None
     if not trainers or any(last_name(call.func) == "Fabric" for call in made):
@@ -271,6 +266,62 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
     if _any_shards(model, scopes, made):
         return None
     return None if _chooses_by_rank(loader.site) else Left(trainers[0], settings)
+
+
+def left_iterable(model: Model, loader: Obj) -> Call | None:
+    """The Trainer, or the Fabric, of several processes that trains with iterable data.
+
+    Lightning divides none: each process goes over all that the dataset gives it. None where
+    anything of the program may divide it.
+    """
+    if loader.site is None or is_guarded(loader.site):
+        return None
+    injection = injections(model)
+    module = model.module_of(loader.site.scope)
+    if "lightning" not in injection.trainers(module):
+        return None
+    scopes, made = _of_lightning(model, module)
+    kinds = catalog.framework("lightning").trainers
+    trainers = [call for call in made if last_name(call.func) in kinds]
+    if not trainers or not all(map(is_several_processes, trainers)):
+        return None
+    fitted = (
+        value
+        for scope in scopes
+        for call in scope.calls
+        if last_name(call.func) == "fit"
+        for given in (call.keyword("train_dataloaders"), *call.positional[1:2])
+        if given is not None
+        for value in model.flow.values(given)
+    )
+    if (
+        not any(isinstance(value, Obj) and loader.may_be(value) for value in fitted)
+        and not feeds_training(model, loader)
+        and not any(
+            loader.may_be(found.loader) and pass_trains(model, found)
+            for found in passes_over_shared(model)
+        )
+    ):
+        return None
+    if _any_shards(model, scopes, made) or _chooses_by_rank(loader.site):
+        return None
+    return trainers[0]
+
+
+def _of_lightning(model: Model, module: Module) -> tuple[list[Scope], list[Call]]:
+    """The scopes of a program that may run with a file, and what they call of Lightning's."""
+    known: dict[Module, tuple[list[Scope], list[Call]]] = model.memo.setdefault(_of_lightning, {})
+    if module not in known:
+        files, injection = program_files(model), injections(model)
+        scopes = [
+            scope
+            for each in model.project.modules_in(injection.program(module))
+            if not files.run_apart(module, each)
+            for scope in each.facts.scopes
+        ]
+        made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
+        known[module] = scopes, made
+    return known[module]
 
 
 def left_out(model: Model, loader: Obj) -> Left | None:

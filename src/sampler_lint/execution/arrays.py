@@ -61,15 +61,17 @@ def _generator(run: Run, owner: External, *values: Any, **keywords: Any) -> Exte
 
 @RANDOM(Cost.BY_ITEM, "randperm", "permutation")
 def _randperm(run: Run, n: Any, **keywords: Any) -> Array:
-    if isinstance(plain(n), int):
-        return Array(range(plain(n)))
-    return Array(run.listed(n))
+    items = BUDGET.collect(range(plain(n))) if isinstance(plain(n), int) else run.listed(n)
+    return Array(run.chance.ordered(items))
 
 
 @RANDOM(Cost.FLAT)
 def _shuffle(run: Run, values: Any, *more: Any) -> None:
     if not isinstance(values, (list, Array)):
         raise CannotTellError("shuffle()")
+    items = values.items if isinstance(values, Array) else values
+    if run.chance.turn and isinstance(items, list):
+        items[:] = run.chance.ordered(items)
 
 
 @RANDOM(Cost.BY_ITEM)
@@ -77,7 +79,7 @@ def _sample(run: Run, values: Any, k: Any, **keywords: Any) -> list[Any]:
     listed = run.listed(values)
     if plain(k) > len(listed):
         raise RaisedError("ValueError")
-    return listed[: plain(k)]
+    return run.chance.ordered(listed)[: plain(k)]
 
 
 @RANDOM(Cost.BY_ITEM)

@@ -44,6 +44,12 @@ class Chance:
         self.said: list[Any] = []
         """What functions outside the tree were told that are not followed; None where that is
         not plain."""
+        self.worker = 0
+        """Which worker of a loader the process is, if its own generators are told apart from those
+        of the others: torch seeds each worker's by a seed of its own."""
+        self.turn = 0
+        """By how many places the order is turned that is drawn next: so far that two workers meet
+        whether each then takes the next part or every n-th item."""
 
     @property
     def trace(self) -> list[tuple[Any, ...] | None]:
@@ -96,6 +102,8 @@ class Chance:
     def draw(self, stream: Stream | None) -> None:
         """A draw, from who knows what for None."""
         self.draws += 1
+        is_own = stream is not None and stream.seeds is None and stream in self.streams.values()
+        self.turn = self.worker if is_own else 0
         if stream is None or stream.seeds is None:
             self._noted.append(None)
             return
@@ -107,6 +115,14 @@ class Chance:
         """What the generator was seeded with may count."""
         if stream.seeding is not None:
             stream.seeding.counts = True
+
+    def ordered(self, items: list[Any]) -> list[Any]:
+        """The items in the order that was drawn."""
+        if not self.turn or not items:
+            return items
+        BUDGET.items(len(items))
+        place = -self.turn % len(items)
+        return [*items[place:], *items[:place]]
 
     def agree(self) -> None:
         """What was drawn last is told to the other ranks: each goes on with the same."""

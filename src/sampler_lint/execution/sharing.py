@@ -37,7 +37,9 @@ class Tear(NamedTuple):
     alike: bool = False
     """Whether all hand out the same."""
     is_rest: bool = False
-    """Whether it comes out right where the samples do not divide evenly among the workers."""
+    """Whether it comes out right where the samples divide evenly among the workers."""
+    by_draws: bool = False
+    """Whether it does where all workers draw alike: each has a generator of its own."""
 
     @property
     def story(self) -> str:
@@ -91,6 +93,8 @@ class _Divided:
         self.alone = 0
         """The fewest workers that a process may have."""
         self.unknown = ""
+        self.own_draws = False
+        """Whether each worker draws by a seed of its own, as torch gives it one."""
 
     def judged(self) -> Sharing:
         """The first way through the class in which it tears what it divides."""
@@ -164,7 +168,23 @@ class _Divided:
                 tear = self._compared(alone, world.ranks, odd=True)
                 if tear is not None:
                     return tear
+            return self._drawn_apart()
         return None
+
+    def _drawn_apart(self) -> Tear | None:
+        """What workers tear only because each orders all for itself before it takes its part."""
+        self.own_draws = True
+        try:
+            alone = [world._replace(ranks=1) for world in EVEN]
+            tears = [
+                self._compared(one, world.ranks) for one, world in zip(alone, EVEN, strict=True)
+            ]
+        except (RaisedError, *SILENT):
+            return None
+        finally:
+            self.own_draws = False
+        first = tears[0]
+        return first._replace(by_draws=True) if first is not None and all(tears) else None
 
     def _repeats(self, world: World, workers: int) -> bool:
         """Whether each of them yields all that one process alone does."""
@@ -217,6 +237,8 @@ class _Divided:
         option = None if self.option is None else self._given(self.option, world)
         instance = self.spec.build(world, rank, option)
         interpreter.worker = (worker, workers) if workers else None
+        if self.own_draws and workers:
+            interpreter.chance.worker = worker
         leaves: list[Any] = []
         in_batches = False
         setter = interpreter.method(instance, "set_epoch")

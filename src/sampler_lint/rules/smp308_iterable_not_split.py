@@ -12,7 +12,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.pipelines import Reader, readers, workers
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pass
-from sampler_lint.domain.undivided import trained_together, undivided
+from sampler_lint.domain.undivided import left_iterable, trained_together, undivided
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -35,6 +35,8 @@ class IterableNotSplit(Rule):
         Also reports a loader over such a dataset, or over a stream of `datasets.load_dataset(…,
         streaming=True)`, in a program that wraps its model in `DistributedDataParallel` (or
         FSDP), trains it, and nowhere uses its rank or imports a framework that shards by itself.
+        Lightning does not shard what is iterable: its Trainer, or Fabric, counts for such a
+        program where it is told a strategy for several processes, or more than one device.
         Not reported where an iteration draws at random or calls something unknown.
 
         Also reports pipelines of webdataset that list every shard (`SimpleShardList`) and do not
@@ -118,6 +120,9 @@ def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
     given = same_on_ranks(model, loader)
     joins = undivided(model, loader) if given is not None else None
     trained = trained_with(model, loader) if joins is not None else []
+    if given is not None and joins is None:
+        joins = left_iterable(model, loader)
+        trained = [joins is not None]
     if given is None or joins is None or not (any(trained) or is_named_after_training(loader)):
         return
     is_stream = isinstance(given, Call)

@@ -35,6 +35,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name
 from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp102_epoch_never_set.engines import run_by_engines
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     Receiver,
     counter_of,
@@ -63,11 +64,12 @@ class EpochNeverSet(Rule):
         repository that seeds its random numbers with an epoch which only its `set_epoch` changes.
         A sampler that iterates another one repeatedly counts as an epoch loop, and so does a loop
         that builds a loader in each epoch over the same sampler, or over a new one with the same
-        data and seed. Not reported with `shuffle=False`, where the sampler is otherwise rebuilt
-        for each epoch, where a wrapper or framework sets the epoch, and where a `set_epoch` call
-        might reach the sampler. Also a stream of `datasets` that is shuffled and read in each turn
-        of a loop, in a program without a framework that never calls `set_epoch`. Likely where it
-        is only unknown whether the sampler shuffles; a warning where a setting decides that.
+        data and seed, and the run of an engine of Ignite for several epochs. Not reported with
+        `shuffle=False`, where the sampler is otherwise rebuilt for each epoch, where a wrapper or
+        framework sets the epoch, and where a `set_epoch` call might reach the sampler. Also a
+        stream of `datasets` that is shuffled and read in each turn of a loop, in a program without
+        a framework that never calls `set_epoch`. Likely where it is only unknown whether the
+        sampler shuffles; a warning where a setting decides that.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
@@ -107,6 +109,7 @@ class EpochNeverSet(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop once for every sampler that it iterates, and at streams."""
         yield from _streams(model)
+        yield from run_by_engines(model)
         seen = set()
         by_loop: dict[Stmt, list[_Missing]] = {}
         for found, reached in _read_by_epoch(model):

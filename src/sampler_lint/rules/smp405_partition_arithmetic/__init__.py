@@ -12,6 +12,7 @@ from sampler_lint.rules._trials import (
 from sampler_lint.rules.smp405_partition_arithmetic.counters import stuck_counters
 from sampler_lint.rules.smp405_partition_arithmetic.datasets import torn
 from sampler_lint.rules.smp405_partition_arithmetic.expressions import slips
+from sampler_lint.rules.smp405_partition_arithmetic.shares import same_on_each
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import tried
 from sampler_lint.syntax.nodes import (
     Function,
@@ -40,14 +41,18 @@ class PartitionArithmetic(Rule):
 
         Datasets that divide themselves among ranks or workers are simulated on each of them, and
         compared with what a single process reads; samples at the end that workers lose or repeat
-        are only likely. Without a simulation, it reports
+        are only likely. Each worker has a seed of its own there, which torch gives it: what it
+        shuffles by that before it takes its part overlaps with the parts of others. Without a
+        simulation, it reports
 
         - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
         - a list compared with a batch size,
         - a step or a divisor that is the rank, which is 0 on the first one,
         - in any function, a counter that selects the items of a process
-          (`i % world_size == rank`) and is only advanced for those.
+          (`i % world_size == rank`) and is only advanced for those,
+        - in any function that is told a rank and how many there are, a part of the data that it
+          takes by that number, and never by the rank.
 
         A likely warning is what happens only with hardly more samples than ranks (padding cut
         once from the indices, as torch did before 1.7), which no real training has, or only when
@@ -97,4 +102,5 @@ class PartitionArithmetic(Rule):
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
+            yield from same_on_each(model, module)
         yield from torn(model)

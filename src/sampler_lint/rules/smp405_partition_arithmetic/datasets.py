@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import RANK, WORKERS
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import Model, scopes_inside
@@ -27,7 +28,7 @@ def torn(model: Model) -> Iterator[Suspect]:
         if is_test(module) or not _divides(model, cls):
             continue
         tear = model.sharing(cls).tear
-        if tear is not None:
+        if tear is not None and not (tear.by_draws and _may_seed_workers(model, cls)):
             yield _suspect(model, module, cls, tear)
 
 
@@ -43,9 +44,29 @@ def _divides(model: Model, cls: Class) -> bool:
     )
 
 
+def _may_seed_workers(model: Model, cls: Class) -> bool:
+    """Whether a loader of such a dataset may give its workers another seed than torch does."""
+    return any(
+        model.argument(loader, "worker_init_fn") is not None
+        or model.flow.may_be_passed(loader, "worker_init_fn")
+        for loader in model.loaders
+        if any(
+            isinstance(value, Obj)
+            and isinstance(value.cls, Class)
+            and cls in model.flow.mro(value.cls)
+            for value in model.passed_to(loader, "dataset")
+        )
+    )
+
+
 def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
     who = "worker" if tear.workers else "rank"
-    if tear.alike:
+    if tear.by_draws:
+        wrong = (
+            "each worker shuffles by a seed of its own before it takes its part, so that some "
+            "samples are read twice and others never"
+        )
+    elif tear.alike:
         wrong = (
             f"every {who} yields the same; {tear.missing} of {tear.whole} samples are never read"
         )
@@ -56,7 +77,9 @@ def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
             for count, when in found
             if count
         )
-    if tear.is_rest:
+    if tear.by_draws:
+        advice = "shuffle by a generator that every worker seeds alike, with the epoch"
+    elif tear.is_rest:
         advice = "give the first `n % workers` workers one extra sample instead"
     else:
         wrong += ", although the data divides evenly"

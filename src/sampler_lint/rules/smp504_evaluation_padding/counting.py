@@ -128,6 +128,8 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
         return False
     if not COUNTING.isdisjoint(scope.called) or any(map(partial(_joins, model), scope.calls)):
         return True
+    if within is not None and _computes(scope, within):
+        return True
     if any(
         isinstance(stmt, AugAssign)
         and (within is None or (within.encloses(stmt) and not is_of_one_turn(within, stmt)))
@@ -140,6 +142,16 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
         if any(isinstance(e, Name) and e.id in names_drawn(within) for e in call.positional)
         for callee in model.flow.callees(call)
     )
+
+
+def _computes(scope: Function, within: Stmt) -> bool:
+    """Whether an object that each turn of a loop calls is asked for the result: a metric."""
+    asked = [
+        call.func.value
+        for call in scope.calls
+        if isinstance(call.func, Attr) and call.func.name == "compute"
+    ]
+    return any(same(call.func, each) for each in asked for call in scope.calls_in(within))
 
 
 def _joins(model: Model, call: Call) -> bool:

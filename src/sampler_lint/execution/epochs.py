@@ -16,9 +16,10 @@ from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS,
 from sampler_lint.execution.chance import Seeding
 from sampler_lint.execution.errors import CannotTellError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.passes import SILENT
 from sampler_lint.execution.set_up import SetUp, World
 from sampler_lint.execution.state import state
-from sampler_lint.execution.trials import SILENT, guess, welcoming
+from sampler_lint.execution.trials import guess, welcoming
 from sampler_lint.execution.values import Instance, Klass
 from sampler_lint.syntax.nodes import Class
 
@@ -27,7 +28,7 @@ _EPOCHS = (0, 1, 2, 7, 1000)
 
 
 class Held(NamedTuple):
-    """A sampler that an object iterates in a pass, and that has an epoch of its own."""
+    """What an object iterates in a pass, or takes items of, and that has an epoch of its own."""
 
     path: tuple[str, ...]
     """The attributes that lead to it; the last ones may lead to a list that it is in."""
@@ -72,7 +73,8 @@ class _Pass(NamedTuple):
     yielded: list[Any]
     seeded: bool
     walks: list[tuple[Instance, Any]]
-    """What was iterated, and how it was then; None where that cannot be told."""
+    """What was iterated, or had an item taken, and how it was then; None where that cannot be
+    told."""
 
 
 def try_epochs(
@@ -221,7 +223,7 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
     interpreter.watch = lambda iterated: walks.append((iterated, _state(iterated)))
     try:
         yielded = [
-            state(item) for item in itertools.islice(interpreter.iterate(instance), MOST_HANDED_OUT)
+            state(item) for item in itertools.islice(interpreter.read(instance), MOST_HANDED_OUT)
         ]
     finally:
         interpreter.watch = None

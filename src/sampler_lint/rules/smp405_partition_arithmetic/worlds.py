@@ -442,14 +442,13 @@ def _by_rank(
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    though = (
-        "before an epoch is over" if trial.turns[0].goes_on else "although the data divides evenly"
-    )
+    though = ", although the data divides evenly" if trial.world.is_even else ""
+    though = ", before an epoch is over" if trial.turns[0].goes_on else though
     return Suspect(
         where,
         node,
         f"the shards of `{cls.name}` overlap or leave samples out",
-        effect=f"with {trial.story}, {violation.text}, {though}",
+        effect=f"with {trial.story}, {violation.text}{though}",
         advice="give each rank the next contiguous part, or `indices[rank::num_replicas]`",
     )
 

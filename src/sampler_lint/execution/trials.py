@@ -36,6 +36,7 @@ from sampler_lint.execution.set_up import SetUp, World, says_uneven, stand_ins
 from sampler_lint.execution.values import Data, Fn
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
+from sampler_lint.properties import shares
 from sampler_lint.syntax.nodes import Class
 
 #: The first must run through, else the class is not understood.
@@ -361,6 +362,33 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
             for trial in itertools.chain(usual, flagged)
         )
     return False
+
+
+def shares_out(interpreter: Interpreter, cls: Class) -> bool:
+    """Whether in all usual worlds the ranks read all there is once, as many each as they say.
+
+    What does not divide evenly may be left out, or filled up. Stops at the first world where not.
+    """
+    with contextlib.suppress(RaisedError, *SILENT):
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        usual = _usual(interpreter, spec, welcoming(interpreter, spec))
+        return all(_is_shared_out(trial) for trial in usual)
+    return False
+
+
+def _is_shared_out(trial: Trial) -> bool:
+    world, rest = trial.world, 0
+    if not world.is_even:
+        rest = world.ranks * (world.batch_size if trial.takes_batch_size else 1) - 1
+    if trial.raised is not None or trial.from_data or len({t.count for t in trial.turns}) > 1:
+        return False
+    found = next((found for _, _, found in shares(trial.observed)), None)
+    return (
+        found is not None
+        and not found.strange
+        and max(found.repeats, len(found.missing)) <= rest
+        and all(turn.length in {None, turn.count} for turn in trial.turns)
+    )
 
 
 def _usual(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:

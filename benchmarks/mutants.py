@@ -206,6 +206,7 @@ def mutants(text: str, each: int, seed: int) -> Iterator[tuple[str, str, str]]:
 def behaviour(text: str) -> dict[World, dict[str, Any]]:
     """What holds of the sampler that a program builds, in each world."""
     module = types.ModuleType("mutant")
+    sys.modules["mutant"] = module  # a dataclass looks itself up there
     exec(compile(text, "mutant", "exec"), module.__dict__)
     inner = "sampler.sampler.set_epoch" in text
     return {

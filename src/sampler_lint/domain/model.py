@@ -436,6 +436,16 @@ class Model:
 
         return self._tried.ask((Model.true_length, cls, returned, *candidates), (cls,), run)
 
+    def other_attribute(self, cls: Class, reads: tuple[Attr, ...]) -> tuple[Attr, str] | None:
+        """The one read, and what read instead lets the ranks of a class share out all there is."""
+
+        def run(interpreter: Interpreter) -> tuple[Attr, str] | None:
+            from sampler_lint.execution.candidates import other_attribute
+
+            return other_attribute(interpreter, cls, self.module_of(cls), reads)
+
+        return self._tried.ask((Model.other_attribute, cls), (cls,), run)
+
     def start_of_share(self, cls: Class, sliced: Index, candidates: list[str]) -> str | None:
         """The one of several slices that, taken instead, gives each rank a share of its own."""
 

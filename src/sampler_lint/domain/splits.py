@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
-from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Value
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Unknown, Value
 from sampler_lint.domain.concepts import (
     DRAW,
     ITERATES,
@@ -22,6 +22,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_state import is_closed, lookup, reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import holds_options
 from sampler_lint.domain.ranks import knows_ranks, text_of_scope
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import expressions, statements, walk
@@ -185,9 +186,30 @@ def _gives_the_same(model: Model, dataset: Obj) -> Function | None:
     is_told = (
         found.opaque
         or found.outside
+        or _takes_parts(model, dataset, _same_pass)
+        or any(_may_divide(model, source) for source in _sources(model, method, 0))
         or not all(_is_told_nothing(model, call) for call in found.calls)
     )
     return None if is_told else method
+
+
+def _may_divide(model: Model, source: Expr | None) -> bool:
+    """Whether a pass goes over what nobody knows, and no setting names: it may ask for its rank."""
+    if source is None:
+        return False
+    source = only(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE | Hop.CALLER)
+    if not isinstance(source, Call) and any(holds_options(model, part) for part in walk(source)):
+        return False
+    return any(
+        isinstance(value, Unknown)
+        or (isinstance(value, ExtObj) and not _is_apart(value, but="torch"))
+        for value in model.flow.values(source)
+    )
+
+
+def _is_apart(value: Ext | ExtObj, but: str = "") -> bool:
+    """Whether it is of a library that knows nothing of processes, or of the one named."""
+    return value.dotted.split(".")[0].removesuffix("()") in _APART | {but}
 
 
 def _is_told_nothing(model: Model, call: Call) -> bool:
@@ -206,7 +228,7 @@ def _is_told_nothing(model: Model, call: Call) -> bool:
     return all(
         isinstance(value, Ext)
         and not PROCESSES.says(value.dotted)
-        and value.dotted.split(".")[0].removesuffix("()") in _APART | {"torch"}
+        and _is_apart(value, but="torch")
         for value in model.flow.values(call.func)
     )
 
@@ -325,6 +347,5 @@ def _is_alike(model: Model, value: Value) -> bool:
             or whole_pass(model, value) is not None
         )
     if isinstance(value, ExtObj):
-        first, last = value.dotted.split(".")[0], value.dotted.rpartition(".")[2]
-        return first.removesuffix("()") in _APART and last not in _NOT_WHOLE
+        return _is_apart(value) and value.dotted.rpartition(".")[2] not in _NOT_WHOLE
     return isinstance(value, Pack)

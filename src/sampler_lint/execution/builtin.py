@@ -231,6 +231,13 @@ def _without_chance(keys: list[Any]) -> list[Any]:
     )
 
 
+@BUILTINS(Cost.FLAT)
+def _hash(run: Run, value: Any) -> Any:
+    parts = value if isinstance(value, tuple) else (value,)
+    # That of a text is another one in each process.
+    return hash(value) if all(type(part) in {bool, int} for part in parts) else UNKNOWN
+
+
 @BUILTINS(Cost.BY_ITEM, "sorted")
 def in_order(run: Run, values: Any, key: Any = None, reverse: Any = False) -> list[Any]:
     """``sorted()``."""

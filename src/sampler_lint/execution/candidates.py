@@ -1,19 +1,28 @@
-"""Tries what a length, or the start of a share, might have been meant to be, in the small worlds of
-:mod:`.trials`.
+"""Tries what a length, an attribute that is read, or the start of a share might have been meant to
+be, in the small worlds of :mod:`.trials`.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 from collections.abc import Iterable
 
 from sampler_lint.execution.budget import BUDGET
+from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial
-from sampler_lint.execution.trials import is_as_long_as_it_says, try_out
+from sampler_lint.execution.passes import SILENT
+from sampler_lint.execution.set_up import SetUp
+from sampler_lint.execution.trials import (
+    is_as_long_as_it_says,
+    shares_out,
+    try_out,
+    welcoming,
+)
 from sampler_lint.properties import equal_steps, partitions, shares
-from sampler_lint.syntax.nodes import Class, Expr, Index, Stmt
+from sampler_lint.syntax.nodes import Attr, Class, Expr, Index, Stmt
 from sampler_lint.workspace.project import Module
 
 
@@ -67,6 +76,48 @@ def start_of_share(
     finally:
         node.lower, node.upper, node.step = original
     return found[0] if len(found) == 1 else None
+
+
+def other_attribute(
+    interpreter: Interpreter, cls: Class, module: Module, reads: Iterable[Attr]
+) -> tuple[Attr, str] | None:
+    """The one read of a number of its own, and the other number, read instead, with which all
+    ranks share out all there is and yield as many as they say, in every world.
+    """
+    BUDGET.open()
+    nodes = _attributes(interpreter.names_of(module).tree)
+    found: list[tuple[Attr, str]] = []
+    numbers = _own_numbers(interpreter, cls)
+    for read in reads:
+        node = nodes.get((read.row, read.col, read.end_row, read.end_col))
+        if node is None or node.attr not in numbers:
+            continue
+        original = node.attr
+        tried = {numbers[original]}
+        try:
+            for node.attr, values in numbers.items():
+                if values not in tried and shares_out(interpreter, cls):
+                    found.append((read, node.attr))
+                tried.add(values)
+                if len(found) > 1 or BUDGET.gone:
+                    return None
+        finally:
+            node.attr = original
+    return found[0] if found else None
+
+
+def _own_numbers(interpreter: Interpreter, cls: Class) -> dict[str, tuple[int, ...]]:
+    """What an object holds that is a number in each world, on the last rank."""
+    out: list[dict[str, int]] = []
+    with contextlib.suppress(RaisedError, *SILENT):
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        for world in welcoming(interpreter, spec):
+            interpreter.restart(world.ranks, world.ranks - 1)
+            held = spec.build(world, world.ranks - 1).attributes
+            out.append({name: each for name, each in held.items() if type(each) is int})
+        names = [name for name in out[0] if all(name in each for each in out)]
+        return {name: tuple(each[name] for each in out) for name in names}
+    return {}
 
 
 def evened_out(
@@ -123,6 +174,18 @@ def _shares_badly(trial: Trial) -> bool:
     rest = [found for _, _, found in shares(seen) if found.repeats or found.strange]
     rest += [found for _, _, found in shares(seen) if len(found.missing) >= len(seen.ranks)]
     return bool(rest and partitions(seen))
+
+
+@functools.lru_cache(maxsize=1)
+def _attributes(
+    tree: ast.Module,
+) -> dict[tuple[int, int, int | None, int | None], ast.Attribute]:
+    """The attributes that a file reads, by where they stand."""
+    return {
+        (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+    }
 
 
 @functools.lru_cache(maxsize=1)

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from sampler_lint.execution.budget import BUDGET, MOST_OPTIONS, STEPS_A_LOOK
 from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.passes import SILENT, one_trial
 from sampler_lint.execution.set_up import SetUp, World
-from sampler_lint.execution.trials import SILENT, guess, hands_out, one_trial, welcoming
+from sampler_lint.execution.trials import guess, hands_out, welcoming
 from sampler_lint.execution.values import Klass, last_name
 from sampler_lint.parameters import FLAGS, Role, role_of
 from sampler_lint.syntax.nodes import Class

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,10 +16,12 @@ from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS,
 from sampler_lint.execution.chance import Seeding
 from sampler_lint.execution.errors import CannotTellError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.passes import SILENT
 from sampler_lint.execution.set_up import SetUp, World
 from sampler_lint.execution.state import state
-from sampler_lint.execution.trials import SILENT, guess, welcoming
+from sampler_lint.execution.trials import guess, welcoming
 from sampler_lint.execution.values import Instance, Klass
+from sampler_lint.parameters import Role
 from sampler_lint.syntax.nodes import Class
 
 #: The second is not the first, as in a program, and the others are far from both.
@@ -27,7 +29,7 @@ _EPOCHS = (0, 1, 2, 7, 1000)
 
 
 class Held(NamedTuple):
-    """A sampler that an object iterates in a pass, and that has an epoch of its own."""
+    """What an object iterates in a pass, or takes items of, and that has an epoch of its own."""
 
     path: tuple[str, ...]
     """The attributes that lead to it; the last ones may lead to a list that it is in."""
@@ -63,6 +65,8 @@ class EpochTrial(NamedTuple):
     """Why a generator that it seeds with the epoch has no say, if so."""
     kept_from: tuple[Held, ...] = ()
     """What it iterates and whose own epoch stays as it was, though it shuffles by it."""
+    idle_by_default: bool = False
+    """Whether the epoch changes nothing while all seeds are what they are by default."""
 
 
 class _Pass(NamedTuple):
@@ -72,7 +76,8 @@ class _Pass(NamedTuple):
     yielded: list[Any]
     seeded: bool
     walks: list[tuple[Instance, Any]]
-    """What was iterated, and how it was then; None where that cannot be told."""
+    """What was iterated, or had an item taken, and how it was then; None where that cannot be
+    told."""
 
 
 def try_epochs(
@@ -151,6 +156,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         bool(drawing) and all(trial.built for trial in drawing),
         _idle({trial.idle for trial in trials}),
         tuple(sorted(kept)),
+        any(trial.idle_by_default for trial in trials),
     )
 
 
@@ -168,7 +174,8 @@ def _each_option(interpreter: Interpreter, spec: SetUp) -> Iterator[EpochTrial]:
     spec.seed = SMALL_NUMBER
     plainly = partial(_with, interpreter, spec, world)
     try:
-        yield plainly(None)
+        trial = plainly(None)
+        yield trial._replace(idle_by_default=trial.uses and _is_idle_by_default(spec, plainly))
     except OverBudgetError:
         raise
     except (RaisedError, *SILENT):
@@ -178,6 +185,20 @@ def _each_option(interpreter: Interpreter, spec: SetUp) -> Iterator[EpochTrial]:
     for option in itertools.islice(spec.flags(), MOST_OPTIONS):
         with contextlib.suppress(RaisedError):
             yield plainly(option)
+
+
+def _is_idle_by_default(
+    spec: SetUp, plainly: Callable[[tuple[str, Any] | None], EpochTrial]
+) -> bool:
+    """Whether a class that takes a seed draws by what no epoch changes while that is not given."""
+    if Role.SEED not in spec.roles:
+        return False
+    given, spec.seed = spec.seed, None
+    try:
+        trial = plainly(None)
+    finally:
+        spec.seed = given
+    return trial.draws and not trial.uses and not trial.changes
 
 
 def _with(
@@ -221,7 +242,7 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
     interpreter.watch = lambda iterated: walks.append((iterated, _state(iterated)))
     try:
         yielded = [
-            state(item) for item in itertools.islice(interpreter.iterate(instance), MOST_HANDED_OUT)
+            state(item) for item in itertools.islice(interpreter.read(instance), MOST_HANDED_OUT)
         ]
     finally:
         interpreter.watch = None

@@ -91,6 +91,8 @@ class Expressions(Run):
             getter = self.method(owner, "__getitem__")
             if getter is None:
                 raise CannotTellError("an item of an object")
+            if self.watch is not None:
+                self.watch(owner)
             return self.call(getter, [key], {})
         if isinstance(owner, External):
             return self.call(External(f"{owner.dotted}.__getitem__"), [key], {})
@@ -255,6 +257,8 @@ class Expressions(Run):
                 raise CannotTellError("whether it is None")
             if isinstance(op, (ast.Eq, ast.NotEq)):
                 return (left is right) is isinstance(op, ast.Eq)
+        if left is UNKNOWN or right is UNKNOWN:
+            return UNKNOWN
         left, right = _operand(left), _operand(right)
         if isinstance(left, Instance) or isinstance(right, Instance):
             is_constant = any(isinstance(s, Instance) and s.klass.constants for s in (left, right))

@@ -23,10 +23,11 @@ from sampler_lint.execution.errors import (
     WantedError,
 )
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.passes import EVEN, SILENT
 from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number, is_sequence
 from sampler_lint.execution.slices import steps_of
 from sampler_lint.execution.statements import Return
-from sampler_lint.execution.trials import EVEN, LEFT_OVER, SILENT, guess
+from sampler_lint.execution.trials import LEFT_OVER, guess
 from sampler_lint.execution.values import (
     Array,
     Fn,

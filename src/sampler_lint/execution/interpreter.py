@@ -103,7 +103,7 @@ class Interpreter(Statements):
         """Which worker of how many it is; None in a process that has no workers."""
         self.chance = Chance()
         self.watch: Callable[[Instance], None] | None = None
-        """What is told of each object that is iterated, before it is."""
+        """What is told of each object that is iterated, or has an item taken, before it is."""
         self.stands_in = False
         """Whether the type was asked of something that stands for an argument."""
         self.guesses = False
@@ -561,6 +561,15 @@ class Interpreter(Statements):
         if found is None:
             raise CannotTellError("what it holds")
         return BUDGET.each(found)
+
+    def read(self, instance: Instance) -> Iterator[Any]:
+        """What a loader gets of a sampler or a dataset: by iterating it, or index by index."""
+        getter = self.method(instance, "__getitem__")
+        if self.method(instance, "__iter__") is not None or getter is None:
+            yield from self.iterate(instance)
+            return
+        for index in range(self.length(instance)):
+            yield self.call(getter, [index], {})
 
     def _stepped(self, step: Bound) -> Iterator[Any]:
         """What an object yields by its ``__next__``."""

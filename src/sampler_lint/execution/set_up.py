@@ -42,7 +42,7 @@ from sampler_lint.execution.values import (
     given,
     last_name,
 )
-from sampler_lint.parameters import Role, role_of, several
+from sampler_lint.parameters import NUMBERS, Role, role_of, several
 
 
 class World(NamedTuple):
@@ -282,8 +282,10 @@ class SetUp:
         role = role_of(name, note)
         if name in self.worlds and role in {None, Role.SIZE, Role.NUMBER}:
             return Role.WORLD_SIZE
-        # `shards` may be how many, or which.
-        return None if role is Role.WORLD_SIZE and name in self.walked else role
+        if name not in self.walked:
+            return role
+        # `shards` may be how many, or which; `length` that of all, or of each.
+        return Role.LENGTHS if role is Role.SIZE else None if role in NUMBERS else role
 
     def placed(self, name: str, world: World, rank: int) -> Any:
         """What the world says of a name."""

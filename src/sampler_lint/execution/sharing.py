@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS
 from sampler_lint.execution.errors import CannotTellError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.passes import EVEN, SILENT
 from sampler_lint.execution.set_up import SetUp, World
-from sampler_lint.execution.trials import EVEN, LEFT_OVER, SILENT, guess
+from sampler_lint.execution.trials import LEFT_OVER, guess
 from sampler_lint.execution.values import Array, Data, Instance, Source
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role, role_of
@@ -244,7 +245,7 @@ class _Divided:
         setter = interpreter.method(instance, "set_epoch")
         if setter is not None:
             interpreter.call(setter, [0], {})
-        for item in self._items(instance):
+        for item in interpreter.read(instance):
             found = _leaves(item)
             if not found:
                 raise CannotTellError("which samples it yields")
@@ -253,16 +254,6 @@ class _Divided:
             if len(leaves) > MOST_HANDED_OUT:
                 raise CannotTellError("whether it ends")
         return _Parts(tuple(leaves), in_batches)
-
-    def _items(self, instance: Instance) -> Iterator[Any]:
-        if self.interpreter.method(instance, "__iter__") is not None:
-            yield from self.interpreter.iterate(instance)
-            return
-        getter = self.interpreter.method(instance, "__getitem__")
-        if getter is None:
-            raise CannotTellError("how it is read")
-        for index in range(self.interpreter.length(instance)):
-            yield self.interpreter.call(getter, [index], {})
 
 
 def _leaves(item: Any) -> list[Any]:

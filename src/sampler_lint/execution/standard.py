@@ -195,6 +195,17 @@ def _product(run: Run, *values: Any, repeat: Any = 1) -> Iterator[Any]:
     return BUDGET.each(itertools.product(*pools))
 
 
+@DOTTED(Cost.BY_ITEM, "itertools.combinations")
+def _combinations(run: Run, values: Any, count: Any) -> Iterator[Any]:
+    return BUDGET.each(itertools.combinations(run.listed(values), plain(count)))
+
+
+@DOTTED(Cost.BY_ITEM, "cytoolz.partition_all", "toolz.partition_all")
+def _partition_all(run: Run, count: Any, values: Any) -> Iterator[Any]:
+    listed, size = run.listed(values), plain(count)
+    return (tuple(listed[start : start + size]) for start in range(0, len(listed), size))
+
+
 @DOTTED(Cost.BY_ITEM, "itertools.zip_longest")
 def _zip_longest(run: Run, *values: Any, fillvalue: Any = None) -> Iterator[Any]:
     return itertools.zip_longest(*map(run.iterate, values), fillvalue=fillvalue)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,10 +17,8 @@ from sampler_lint.execution.budget import (
     BUDGET,
     MORE_THAN_AN_EPOCH,
     MOST_GUESSES,
-    MOST_HANDED_OUT,
     MOST_OPTIONS,
     MOST_OVER_BUDGET,
-    MOST_ROUNDED_BATCHES,
 )
 from sampler_lint.execution.errors import (
     CannotTellError,
@@ -32,25 +29,15 @@ from sampler_lint.execution.errors import (
     WantedError,
 )
 from sampler_lint.execution.interpreter import Interpreter
-from sampler_lint.execution.outcomes import Trial, Trials, Turn
-from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
-from sampler_lint.execution.values import Data, Fn, Instance, Lost
+from sampler_lint.execution.outcomes import Trial, Trials
+from sampler_lint.execution.overlaps import overlapping, repeated, torn, within_another
+from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
+from sampler_lint.execution.set_up import SetUp, World, says_uneven, stand_ins
+from sampler_lint.execution.values import Data, Fn
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
-from sampler_lint.properties import Observation, Violation, partitions, shares
+from sampler_lint.properties import shares
 from sampler_lint.syntax.nodes import Class
-
-#: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
-SILENT = (
-    CannotTellError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,  # RecursionError too
-    TypeError,
-    ValueError,
-)
-
 
 #: The first must run through, else the class is not understood.
 _WORLDS = (
@@ -63,7 +50,6 @@ _WORLDS = (
     World(24, 2, 4),
     World(21, 4, 4),
 )
-EVEN = (World(16, 2, 4), World(24, 3, 2), World(24, 2, 4))
 _TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
 
 
@@ -102,23 +88,23 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     if not trials.usual and not spec.goes_on:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
         if trials.guessed and spec.drops == (False, True):
-            trials = trials._replace(dropping=tuple(_each(interpreter, spec, LEFT_OVER)))
+            trials = trials._replace(dropping=tuple(each(interpreter, spec, LEFT_OVER)))
     if spec.goes_on:
-        endless = tuple(_each(interpreter, spec, spec.large_worlds))
-        trials = trials._replace(endless=endless, repeated=_repeated(interpreter, spec))
+        endless = tuple(each(interpreter, spec, spec.large_worlds))
+        trials = trials._replace(endless=endless, repeated=repeated(interpreter, spec))
         if trials.repeated is None:
-            trials = trials._replace(torn=_overlapping(interpreter, spec, endless))
+            trials = trials._replace(torn=overlapping(interpreter, spec, endless))
     elif any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)
-        trials = trials._replace(repeated=_repeated(interpreter, spec))
+        trials = trials._replace(repeated=repeated(interpreter, spec))
     if (trials.usual or trials.guessed) and not spec.goes_on:
         trials = trials._replace(again=tuple(_second_passes(interpreter, spec)))
     if BUDGET.gone:
         return plain
     if trials.sharded and trials.repeated is None and not spec.goes_on:
-        torn = _torn(interpreter, spec)
-        trials = trials._replace(torn=None if BUDGET.gone else torn)
+        tear = torn(interpreter, spec) or within_another(interpreter, spec, trials)
+        trials = trials._replace(torn=None if BUDGET.gone else tear)
     return trials
 
 
@@ -143,7 +129,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except SILENT as error:
         return Trials(unknown=_reason(error))
     try:
-        length_raised = _length(interpreter, built)[1]
+        length_raised = length_of(interpreter, built)[1]
     except SILENT as error:
         return Trials(unknown=_reason(error))
     try:
@@ -163,7 +149,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except SILENT as error:
         usual.clear()
         unknown = _reason(error)
-        every = [*_each(interpreter, spec, worlds)]
+        every = [*each(interpreter, spec, worlds)]
         if len(every) == len(worlds) and all(trial.raised for trial in every):
             failing = every[0]
     if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
@@ -200,7 +186,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
 
 def _barren(interpreter: Interpreter, spec: SetUp, usual: list[Trial]) -> Trial | None:
     """A world in which no rank yields anything of what it promises, if that is so in all."""
-    larger = [*_each(interpreter, spec, (*spec.large_worlds, *spec.wide_worlds))]
+    larger = [*each(interpreter, spec, (*spec.large_worlds, *spec.wide_worlds))]
     found = all(
         trial.raised is None
         and not trial.from_data
@@ -256,12 +242,12 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
                 both, handing_out = (spec.guesses, spec.otherwise()), 0
                 sizes = (False, True) if Role.NUMBER in spec.roles else (False,)
                 for spec.guesses, spec.numbers_are_sizes in itertools.product(both, sizes):
-                    for trial in _each(interpreter, spec, some):
+                    for trial in each(interpreter, spec, some):
                         handing_out += any(turn.count for turn in trial.turns)
                         yield trial
                 spec.guesses, spec.numbers_are_sizes = both[0], False
                 if handing_out < FEWEST_GUESSED and some is _WORLDS:
-                    yield from _each(interpreter, spec, spec.large_worlds)
+                    yield from each(interpreter, spec, spec.large_worlds)
                 return
         except OverBudgetError:
             too_much = True
@@ -269,18 +255,6 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
                 return
         except RaisedError:
             refused = True
-
-
-def _each(
-    interpreter: Interpreter,
-    spec: SetUp,
-    worlds: tuple[World, ...],
-    option: tuple[str, Any] | None = None,
-) -> Iterator[Trial]:
-    """The worlds that it can be tried in."""
-    for world in worlds:
-        with contextlib.suppress(*SILENT):
-            yield one_trial(interpreter, spec, world, option)
 
 
 def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
@@ -363,169 +337,6 @@ def _is_told(trial: Trial) -> bool:
     return trial.raised is not None or all(turn.indices is not None for turn in trial.turns)
 
 
-def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
-    """A world in which the ranks yield the same share, if they do in all of them.
-
-    Where what is drawn is left to chance, the flags are tried: one may turn it off.
-    """
-    if not (spec.takes_rank or interpreter.asked_place):
-        return None
-    worlds = spec.large_worlds
-    single = tuple(world._replace(ranks=1) for world in worlds)
-    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
-    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
-    for spec.guesses, option in itertools.product(guesses, options):
-        alone = {trial.world.samples: trial for trial in _each(interpreter, spec, single, option)}
-        found = [
-            trial
-            for trial in _each(interpreter, spec, worlds, option)
-            if trial.raised is None and trial.world.samples in alone
-        ]
-        if len(found) > 2 and all(
-            _is_same_share(trial, alone[trial.world.samples]) for trial in found
-        ):
-            spec.numbers_are_ranks = True
-            others = list(_each(interpreter, spec, worlds, option))
-            return None if any(map(_is_apart, others)) else found[0]
-    return None
-
-
-def _torn(interpreter: Interpreter, spec: SetUp) -> tuple[Trial, Violation] | None:
-    """A world in which the ranks do not share out what one process alone yields.
-
-    The flags are tried one by one: each may be another way to share.
-    """
-    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
-        found = [*_shared_evenly(interpreter, spec, option)]
-        tears = [(trial, tear) for trial, seen in found if (tear := _tear(spec, seen)) is not None]
-        if len(found) == len(tears) > 1:
-            return tears[0]
-    return None
-
-
-def _overlapping(
-    interpreter: Interpreter, spec: SetUp, endless: tuple[Trial, ...]
-) -> tuple[Trial, Violation] | None:
-    """A world in which ranks read again, within the first epoch, what others read, if they do in
-    all of them, of one order that each of them draws.
-    """
-    if len(endless) <= 2 or not all(map(_overlaps, endless)):
-        return None
-    spec.numbers_are_ranks = True
-    if any(map(_is_apart, _each(interpreter, spec, spec.large_worlds))):
-        return None
-    seen = endless[0].observed
-    seen.expected = tuple({index for turn in endless[0].turns for index in turn.indices or ()})
-    violation = partitions(seen)
-    return None if violation is None else (endless[0], violation)
-
-
-def _overlaps(trial: Trial) -> bool:
-    """Whether ranks that draw one order read the same, although each reads nothing twice."""
-    if trial.raised is not None or not trial.differs:
-        return False
-    parts = [turn.indices or () for turn in trial.turns]
-    times = Counter(index for part in parts for index in part)
-    return (
-        all(len(set(part)) == len(part) > 1 for part in parts)
-        and all(
-            turn.seeds is not None and turn.seeds == trial.turns[0].seeds for turn in trial.turns
-        )
-        and max(times.values()) > 1
-    )
-
-
-def _shared_evenly(
-    interpreter: Interpreter, spec: SetUp, option: tuple[str, Any] | None
-) -> Iterator[tuple[Trial, Observation]]:
-    """Worlds without a rest, as such whose ranks are to read what one process reads.
-
-    They end with the first in which the ranks do.
-    """
-    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
-    tried = itertools.product(guesses, (*EVEN, *spec.large_worlds), spec.drops)
-    for spec.guesses, world, drop_last in tried:
-        here = world._replace(drop_last=drop_last)
-        trials = [*_each(interpreter, spec, (here, here._replace(ranks=1)), option)]
-        if len(trials) == 2 and _is_even(*trials):
-            trial, alone = trials
-            seen = trial.observed
-            seen.expected, seen.batch = alone.turns[0].indices, world.batch_size
-            yield trial, seen
-            if _tear(spec, seen) is None:
-                return
-
-
-def _tear(spec: SetUp, seen: Observation) -> Violation | None:
-    """What ranks lose while they read other samples twice, or half of all; or read again.
-
-    Less than half of all may be what is left of groups of a size that nobody knows, or what fills
-    such groups up.
-    """
-    found = next((found for _, _, found in shares(seen)), None)
-    if found is None:
-        return None
-    if not found.missing:
-        is_most = spec.guesses is None and 2 * found.repeats >= found.expected
-        return Violation(f"{found.repeats} samples were read again") if is_most else None
-    is_most = spec.guesses is None and 2 * len(found.missing) >= found.expected
-    return partitions(seen) if found.repeats or is_most else None
-
-
-def _is_even(trial: Trial, alone: Trial) -> bool:
-    """Whether what one process reads, each sample once, can be shared without a rest."""
-    whole = alone.turns[0].indices if alone.raised is None and alone.turns else None
-    world = trial.world
-    return (
-        bool(whole)
-        and whole is not None
-        and len(set(whole)) == len(whole)
-        and len(whole) % (world.ranks * world.batch_size) == 0
-        and trial.raised is None
-        and trial.differs
-        and any(len(turn.indices or ()) < len(whole) for turn in trial.turns)
-        and all(
-            turn.count == trial.turns[0].count
-            and bool(turn.indices) >= bool(turn.count)  # else batches are too small to be shared
-            and set(turn.indices or ()) <= set(whole)
-            for turn in trial.turns
-        )
-    )
-
-
-def _is_apart(trial: Trial) -> bool:
-    """Whether the ranks mostly read what others do not."""
-    if trial.raised is not None or not trial.differs:
-        return False
-    first, *others = (set(turn.indices or ()) for turn in trial.turns)
-    return all(2 * len(first & other) <= len(first) for other in others)
-
-
-def _is_same_share(trial: Trial, alone: Trial) -> bool:
-    """Whether each rank reads the same part of what one process alone reads."""
-    if trial.raised is not None or alone.raised is not None:
-        return False
-    first = trial.turns[0]
-    together, share = alone.turns[0].indices or (), first.indices or ()
-    ranks, batch = trial.world.ranks, trial.world.batch_size
-    if first.seeds is None or any(
-        turn.indices != first.indices or turn.seeds != first.seeds for turn in trial.turns
-    ):
-        return False
-    if first.goes_on:
-        whole = alone.turns[0].yielded or ()
-        return share != together[: len(share)] and any(
-            some == every[begin::ranks][: len(some)]
-            for begin in range(ranks)
-            for some, every in ((share, together), (first.yielded or (), whole))
-        )
-    return any(
-        len(part) < len(whole)
-        and abs(len(part) * ranks - len(whole)) <= MOST_ROUNDED_BATCHES * ranks * batch
-        for part, whole in ((share, together), (set(share), set(together)))
-    )
-
-
 def _reason(error: Exception) -> str:
     """Why a class is not tried, in words."""
     if isinstance(error, RaisedError):
@@ -551,6 +362,33 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
             for trial in itertools.chain(usual, flagged)
         )
     return False
+
+
+def shares_out(interpreter: Interpreter, cls: Class) -> bool:
+    """Whether in all usual worlds the ranks read all there is once, as many each as they say.
+
+    What does not divide evenly may be left out, or filled up. Stops at the first world where not.
+    """
+    with contextlib.suppress(RaisedError, *SILENT):
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        usual = _usual(interpreter, spec, welcoming(interpreter, spec))
+        return all(_is_shared_out(trial) for trial in usual)
+    return False
+
+
+def _is_shared_out(trial: Trial) -> bool:
+    world, rest = trial.world, 0
+    if not world.is_even:
+        rest = world.ranks * (world.batch_size if trial.takes_batch_size else 1) - 1
+    if trial.raised is not None or trial.from_data or len({t.count for t in trial.turns}) > 1:
+        return False
+    found = next((found for _, _, found in shares(trial.observed)), None)
+    return (
+        found is not None
+        and not found.strange
+        and max(found.repeats, len(found.missing)) <= rest
+        and all(turn.length in {None, turn.count} for turn in trial.turns)
+    )
 
 
 def _usual(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:
@@ -581,47 +419,6 @@ def try_around(
     return () if BUDGET.gone else tuple(out)
 
 
-def one_trial(
-    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None = None
-) -> Trial:
-    """What each rank of a world does, with one optional argument given or none."""
-    try:
-        return _of_all_ranks(interpreter, spec, world, option)
-    except RecursionError:
-        # As with too many steps: what gets so deep in one world gets there in the others.
-        raise OverBudgetError("it nests calls too deeply") from None
-
-
-def _of_all_ranks(
-    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
-) -> Trial:
-    turns: list[Turn] = []
-    lost: list[Lost] = []
-    refused = None
-    interpreter.guesses = spec.guesses is not None
-    for rank in range(world.ranks):
-        interpreter.restart(world.ranks, rank)
-        asked = Data.asked, Data.asked_of_all
-        try:
-            instance = spec.build(world, rank, option)
-        except RaisedError as error:
-            refused = error.bare()
-            break
-        lost += filter(spec.is_taken_over, instance.lost)
-        most = spec.shortened(world)
-        turns.append(_turn(interpreter, instance, rank, asked, most))
-    given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
-    also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
-    if spec.around_shard:
-        also.insert(0, "around a DistributedSampler")
-    story = ", ".join(also)
-    has_batch_size = spec.takes_batch_size and not any(value is None for _, value in given)
-    takes = has_batch_size, spec.takes_drop_last
-    parts_guessed = any("." in name for name in spec.guesses or ())
-    walked = any(map(is_sequence, (spec.guesses or {}).values()))
-    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed, walked)
-
-
 def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator[Trial]:
     """Worlds in which one optional argument is given; none for an option not understood.
 
@@ -648,11 +445,11 @@ def _second_passes(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             interpreter.restart(1, 0)
             asked = Data.asked, Data.asked_of_all
             instance = spec.build(alone, 0)
-            first = _turn(interpreter, instance, 0, asked)
+            first = turn_of(interpreter, instance, 0, asked)
             setter = interpreter.method(instance, "set_epoch")
             if setter is not None:
                 interpreter.call(setter, [1], {})
-            turns = first, _turn(interpreter, instance, 0, asked)
+            turns = first, turn_of(interpreter, instance, 0, asked)
             takes = spec.takes_batch_size, spec.takes_drop_last
             yield Trial(alone, turns, *takes, also="in the second pass")
 
@@ -721,72 +518,14 @@ def _from_checkpoint(
         load = interpreter.method(instance, "load_state_dict")
         assert load is not None
         interpreter.call(load, [dict(state)], {})
-        rests.append(_turn(interpreter, instance, rank, asked))
+        rests.append(turn_of(interpreter, instance, rank, asked))
         setter = interpreter.method(instance, "set_epoch")
         if setter is not None and rests[-1].raised is None and steps == 1:
             interpreter.call(setter, [1], {})
-            nexts.append(_turn(interpreter, instance, rank, asked))
+            nexts.append(turn_of(interpreter, instance, rank, asked))
     for turns, when in (
         (rests, f"resumed after {far}{ranks}"),
         (nexts, f"in the epoch after one resumed after {far}{ranks}"),
     ):
         if turns:
             yield Trial(after, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, also=when)
-
-
-def _turn(
-    interpreter: Interpreter,
-    instance: Instance,
-    rank: int,
-    asked: tuple[int, int],
-    most: int | None = None,
-) -> Turn:
-    length, length_raised = _length(interpreter, instance)
-    yielded, raised = _pass(interpreter, instance, most)
-    setter = interpreter.method(instance, "set_epoch")
-    if raised is not None and setter is not None and not yielded and _refuses(raised):
-        with contextlib.suppress(RaisedError):
-            interpreter.call(setter, [0], {})  # as its loop does
-            length, _ = _length(interpreter, instance)
-            yielded, raised = _pass(interpreter, instance, most)
-    later, _ = _length(interpreter, instance)
-    outcome = None if raised else tuple(yielded)
-    seeds = interpreter.chance.seeds
-    goes_on = most is not None and len(yielded) == most
-    of_all = Data.asked_of_all - asked[1]
-    of_samples = Data.asked - asked[0] - of_all
-    from_data = of_all + of_samples > 0, of_all > 0 and of_samples > 0
-    how = (*from_data, seeds, goes_on, length_raised)
-    return Turn(rank, outcome, length, later, raised, *how)
-
-
-def _pass(
-    interpreter: Interpreter, instance: Instance, most: int | None
-) -> tuple[list[Any], RaisedError | None]:
-    """What the object yields, up to so many, and what ends that before its end."""
-    yielded: list[Any] = []
-    try:
-        for item in interpreter.iterate(instance):
-            # A batch may be cleared by who yielded it.
-            yielded.append(list(item) if isinstance(item, list) else item)
-            if len(yielded) > MOST_HANDED_OUT:
-                raise GoesOnError("whether it ends")
-            if len(yielded) == most:
-                break
-    except RaisedError as error:
-        return yielded, error.bare()
-    return yielded, None
-
-
-def _refuses(error: RaisedError) -> bool:
-    """Whether it is the program itself that raises: it checks how it is used."""
-    return isinstance(error.node, (ast.Assert, ast.Raise))
-
-
-def _length(interpreter: Interpreter, instance: Instance) -> tuple[int | None, RaisedError | None]:
-    if interpreter.method(instance, "__len__") is None:
-        return None, None
-    try:
-        return interpreter.length(instance), None
-    except RaisedError as error:
-        return None, error.bare()

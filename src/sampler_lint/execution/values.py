@@ -602,6 +602,7 @@ class Run(Protocol):
     worker: tuple[int, int] | None
     stands_in: bool
     guesses: bool
+    watch: Callable[[Instance], None] | None
     chance: Chance
     touched: set[Any]
     project: Project

@@ -14,6 +14,7 @@ from sampler_lint.domain.epoch_state import (
     epoch_state,
     is_map_dataset,
     iterates,
+    lookup,
     own_classes,
     reach,
     seedings_of,
@@ -49,25 +50,29 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
         return
     mentioned, elsewhere = _handed_on(model, state)
     for inner in inners(model, state):
-        if inner.path[0] in elsewhere or _replaced_in_pass(state, inner):
+        if inner.path[0] in elsewhere:
             continue
+        replaced = _replaced_in_pass(state, inner)
         owner = inner.owner
         module = model.module_of(owner)
         carriers = list(_carriers(model, inner, state.cls))
         carriers = [c for c in carriers if not _set_directly(model, state, inner, c)]
         passed_on = inner.path[0] in mentioned
-        if passed_on:
+        if passed_on or replaced:
             carriers = [c for c in carriers if _stays_as_it_was(model, state, inner, c)]
         if setter is None:
-            called = carriers and len(inner.path) == 1 and not passed_on
+            called = carriers and len(inner.path) == 1 and not passed_on and not replaced
             call = asked(model, state.cls) if called else None
             if call is None:
                 continue
             yield unforwarded(model, module, state, inner, carriers, call)
         elif carriers:
-            yield unforwarded(model, module, state, inner, carriers, None)
+            suspect = unforwarded(model, module, state, inner, carriers, None)
+            suspect.fix = None if replaced else suspect.fix  # there may be none of it yet
+            yield suspect
         elif (
-            (_stays_around_shard(model, state, inner) if passed_on else setter.inert)
+            not replaced
+            and (_stays_around_shard(model, state, inner) if passed_on else setter.inert)
             and inner.open
             and all(_is_of_test(model, obj) for obj in inner.objects)
             and inner.param is not None
@@ -185,6 +190,12 @@ def _handed_on(model: Model, state: EpochState) -> tuple[set[str], set[str]]:
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function):
                 continue
+            if (
+                scope.outer is cls
+                and scope not in ran
+                and lookup(model, state.cls, scope.name, None) in ran
+            ):
+                continue  # another one runs in its place
             is_setter = SETS_EPOCH.says(scope.name)
             sets = [c for c in scope.calls if EPOCH.names(c.func)]
             sets = [c for c in sets if not on_super(c.func)]

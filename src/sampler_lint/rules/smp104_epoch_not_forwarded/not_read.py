@@ -25,6 +25,7 @@ from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.edits.seed_fixes import draw_from, summed
 from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
     epoch_parameter,
@@ -56,7 +57,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     setter = state.setter
     trial = model.epoch_trial(state.cls) if setter is not None else None
     if trial is not None and trial.uses and not trial.frozen:
-        return None
+        return _lost_by_default(model, module, state) if trial.idle_by_default else None
     found = _unread(model, module, state)
     if found is not None or setter is None or trial is None:
         return found
@@ -67,6 +68,24 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     if not trial.draws or trial.changes:
         return None
     return _changes_nothing(model, module, state, setter, trial)
+
+
+def _lost_by_default(model: Model, module: Module, state: EpochState) -> Suspect | None:
+    """An epoch that does nothing while a seed is what it is by default: a product with 0."""
+    names = [name for name in model.flow.params(state.cls) or () if role_of(name) is Role.SEED]
+    built = [obj for obj in model.constructions() if obj.cls is state.cls]
+    given = [any(model.argument(obj, name) is not None for name in names) for obj in built]
+    if not names or (given and all(given)):
+        return None
+    found = seedings_of(state.iteration)
+    return Suspect(
+        module,
+        name_of(module, state.cls),
+        f"`{state.cls.name}.set_epoch` does not change the order while `{names[0]}` is the default",
+        why=tuple(Related(model.place(call.scope, call), "seeded here") for call in found),
+        effect=_ONE_ORDER,
+        advice="add the epoch to the seed",
+    )
 
 
 def _drawn_elsewhere(

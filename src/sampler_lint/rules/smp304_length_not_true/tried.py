@@ -11,12 +11,13 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.epoch_state import epoch_state, reach
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
-from sampler_lint.edits.editor import Fixer
+from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Grade, Related
+from sampler_lint.findings import Fix, Grade, Related
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._other_attribute import read_other
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._trials import (
     defined_by,
@@ -79,7 +80,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     some = " (for some data)" if trial.from_data else ""
     where, node = place(model, module, cls, length, iterate, trial)
     why = () if iterate is None else (Related(model.place(iterate, iterate), "yielded here"),)
-    fix: Fixer | None = partial(return_count, model, module, cls, length)
+    fix: Fixer | None = partial(_corrected, model, module, cls, length)
     if not may_be_uneven(cls) and any(map(is_uneven, trials.told)):
         fix = None  # a length of its own for each rank would say that uneven ranks are meant
     return Suspect(
@@ -92,6 +93,13 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         effect=f"with {story}{some}; {_STEPS}",
         advice="make `__len__` count what `__iter__` yields",
     )
+
+
+def _corrected(
+    model: Model, module: Module, cls: Class, length: Function | None, editor: Editor
+) -> Fix | None:
+    """Read another attribute where that makes all right; else return what is the count."""
+    return read_other(model, cls, editor) or return_count(model, module, cls, length, editor)
 
 
 def _asks_what_length_is_made_of(model: Model, cls: Class) -> bool:

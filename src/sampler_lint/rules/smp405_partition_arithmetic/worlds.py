@@ -19,6 +19,7 @@ from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._evened import even_out
+from sampler_lint.rules._other_attribute import read_other
 from sampler_lint.rules._trials import (
     checks_length,
     counts,
@@ -191,6 +192,7 @@ def _out_of_range(model: Model, module: Module, cls: Class, trial: Trial) -> Sus
         where,
         node,
         f"`{cls.name}` yields index {_last_index(trial)} of a dataset of {trial.world.samples}",
+        fix=partial(read_other, model, cls),
         effect=f"with {trial.story}; IndexError, or a dataset that wraps around",
         advice="end with the last sample, or fill up with samples that there are",
     )
@@ -306,7 +308,7 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
 
 
 def _repeat(model: Model, cls: Class, editor: Editor) -> Fix | None:
-    return even_out(model, cls, often=True, editor=editor)
+    return read_other(model, cls, editor) or even_out(model, cls, often=True, editor=editor)
 
 
 def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:
@@ -365,7 +367,7 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     iterate = defined_by(model, cls, "__iter__")
     where = module if iterate is None else model.module_of(iterate)
     node: Node = name_of(module, cls)
-    fix: Fixer | None = None
+    fix: Fixer = partial(read_other, model, cls)
     if iterate is not None:
         slices = [*_slices_of_all(where, iterate)]
         strided = (one for one in slices if getattr(slice_of(where, one), "step", None))
@@ -442,14 +444,14 @@ def _by_rank(
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    though = (
-        "before an epoch is over" if trial.turns[0].goes_on else "although the data divides evenly"
-    )
+    though = ", although the data divides evenly" if trial.world.is_even else ""
+    though = ", before an epoch is over" if trial.turns[0].goes_on else though
     return Suspect(
         where,
         node,
         f"the shards of `{cls.name}` overlap or leave samples out",
-        effect=f"with {trial.story}, {violation.text}, {though}",
+        fix=partial(read_other, model, cls),
+        effect=f"with {trial.story}, {violation.text}{though}",
         advice="give each rank the next contiguous part, or `indices[rank::num_replicas]`",
     )
 

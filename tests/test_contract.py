@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -1352,6 +1353,14 @@ def test_the_command_says_what_it_needs(contract: Callable[..., tuple[int, str, 
     assert code == 2
     assert "cannot guess what Odd takes as `temperature`" in err
     assert contract("samplers:Odd", "--kw", "temperature=[0.5]", "--allow", "seed-matters")[0] == 0
+    with pytest.raises(SystemExit):
+        contract("samplers:Right", "--world-sizes", "2,0")
+    with mock.patch("importlib.util.find_spec", return_value=None):
+        code, _, err = contract("samplers:Right", "--frameworks", "lightning")
+    assert code == 2
+    assert err.endswith(
+        "'0' is not a positive number\nerror: --frameworks lightning: it is not installed\n"
+    )
     for target, message in (
         ("samplers:Rihgt", "samplers has no Rihgt; it has"),
         ("smaplers:Right", "importing smaplers raised ModuleNotFoundError"),

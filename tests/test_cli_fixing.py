@@ -112,6 +112,12 @@ def test_a_patch_that_cannot_be_written(repositories, tmp_path, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_nothing_is_fixed_where_the_report_cannot_be_written(repositories, tmp_path, capsys):
+    assert main(["--fix", "-o", str(tmp_path / "none" / "report.txt"), "two/app"]) == 2
+    assert "report.txt: cannot be written: No such file" in capsys.readouterr().err
+    assert (tmp_path / "two/app/train.py").read_bytes() == BAD
+
+
 def test_much_that_is_left_is_counted_by_reason(repositories, tmp_path, capsys):
     for number in range(21):
         (tmp_path / "clean" / f"train_{number}.py").write_bytes(BAD)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ import sampler_lint
 from sampler_lint.cli import main
 from sampler_lint.harness import TorchMissingError
 from sampler_lint.harness import contract as contract_module
-from sampler_lint.harness.construct import CannotGuessError, builder
+from sampler_lint.harness.construct import CannotGuessError, builder, readings
 from sampler_lint.harness.contract import (
     CannotBuildError,
     ContractError,
@@ -988,7 +989,9 @@ def test_batches_that_are_no_lists_need_a_loader_without_batching() -> None:
 
 def test_what_cannot_be_guessed_is_asked_for() -> None:
     class Temperature(Sharded):
-        def __init__(self, dataset: Any, num_replicas: int, rank: int, temperature: float) -> None:
+        def __init__(
+            self, dataset: Any, num_replicas: int, rank: int, temperature: re.Pattern[str]
+        ) -> None:
             super().__init__(dataset, num_replicas, rank)
 
     with pytest.raises(CannotGuessError, match=r"takes as `temperature`.*--kw temperature=…"):
@@ -1094,6 +1097,96 @@ def test_what_a_base_class_takes_may_be_refused() -> None:
             self.sampler.set_epoch(epoch)
 
     assert broken(examine(Filled, sizes=(7, 8), world_sizes=(1, 2))) == set()
+
+
+class People(Sampler[list[int]]):
+    """Batches of some groups; what its parameters want only shows in what it does with them."""
+
+    batch_size, drop_last = None, True
+
+    def __init__(self, people: Any, p: Any, k: Any, cfg: Any, key: Any, mode: str) -> None:
+        self.pools: dict[int, list[int]] = {}
+        for index, person in enumerate(people):
+            self.pools.setdefault(person, []).append(index)
+        self.p, self.k, self.mode, self.seed, self.epoch = p, k, mode, cfg.data.seed, 0
+        self.people = sorted(self.pools, key=key)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        draw = random.Random(f"{self.seed}/{self.epoch}")
+        people = self.people if self.mode == "sorted" else draw.sample(self.people, len(self))
+        for at in range(0, len(people) - self.p + 1, self.p):
+            some = people[at : at + self.p]
+            yield [i for one in some for i in draw.choices(self.pools[one], k=self.k)]
+
+    def __len__(self) -> int:
+        return len(self.people) // self.p
+
+
+class Parted(Sharded):
+    """Its share is told by names that say nothing of ranks."""
+
+    def __init__(self, dataset: Dataset[int], parts: int, part: int, seed: int = 0) -> None:
+        super().__init__(dataset, parts, part, seed)
+
+
+def test_what_no_name_tells_is_tried() -> None:
+    report = examine(People, promises=["length-is-true", "reshuffles"], **QUICK)
+    assert not report.broken
+    assert report.notes == [
+        "tried with people = the indices, p = 1, k = 2, cfg = settings known by their names, "
+        "key = a function that returns 1, mode = 'sorted', a guess; --kw gives another"
+    ]
+    parted = examine(Parted, **QUICK)
+    assert not parted.broken
+    assert parted.judgements["disjoint"].verdict == "kept"
+    assert "parts = the number of ranks, part = the rank" in parted.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (dict[str, list[int]], {"a": [0, 1, 2, 3], "b": [4, 5]}),
+        (list[float] | None, [1.0] * 6),
+        (list[list[int]], [[0, 1, 2, 3], [4, 5]]),
+        (tuple[int, ...], [0, 1, 2, 3, 4, 5]),
+        (bool, False),
+        (float, 1.0),
+        (str, ""),
+    ],
+)
+def test_an_annotation_tells_the_kind(annotation: Any, value: object) -> None:
+    def takes(it: Any) -> list[object]:
+        seen.append(it)
+        return []
+
+    seen: list[object] = []
+    takes.__annotations__["it"] = annotation
+    next(iter(readings(takes))).build(Case(Setting(6, 1), 0))
+    assert seen == [value]
+
+
+def test_what_raises_alike_whatever_it_is_given_is_broken_itself() -> None:
+    class Raises(Sharded):
+        def __init__(self, dataset: Any, depth: int) -> None:
+            super().__init__(dataset, 1, 0)
+
+        def order(self) -> list[int]:
+            raise RuntimeError("no order")
+
+    class Refuses(Raises):
+        def __init__(self, dataset: Any, depth: int) -> None:
+            raise RuntimeError(depth)
+
+    coverage = examine(Raises, sizes=(8,), world_sizes=(1,)).judgements["coverage"]
+    assert (coverage.verdict, "raises RuntimeError: no order" in coverage.reason) == (
+        "broken",
+        True,
+    )
+    with pytest.raises(CannotGuessError, match=r"with 2, it raises RuntimeError: 2 when it is bu"):
+        examine(Refuses)
 
 
 def test_one_of_several_is_given() -> None:
@@ -1260,6 +1353,14 @@ def test_the_command_says_what_it_needs(contract: Callable[..., tuple[int, str, 
     assert code == 2
     assert "cannot guess what Odd takes as `temperature`" in err
     assert contract("samplers:Odd", "--kw", "temperature=[0.5]", "--allow", "seed-matters")[0] == 0
+    with pytest.raises(SystemExit):
+        contract("samplers:Right", "--world-sizes", "2,0")
+    with mock.patch("importlib.util.find_spec", return_value=None):
+        code, _, err = contract("samplers:Right", "--frameworks", "lightning")
+    assert code == 2
+    assert err.endswith(
+        "'0' is not a positive number\nerror: --frameworks lightning: it is not installed\n"
+    )
     for target, message in (
         ("samplers:Rihgt", "samplers has no Rihgt; it has"),
         ("smaplers:Right", "importing smaplers raised ModuleNotFoundError"),

@@ -341,7 +341,7 @@ def test_a_copy_does_not_hold_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_why_a_class_cannot_be_tried(tmp_path: Path) -> None:
     for source, reason in (
         (b"import nowhere\n" + SHARDED, "ModuleNotFoundError: No module named 'nowhere'"),
-        (SHARDED.replace(b"rank, seed=0", b"rank, depth"), "cannot guess what Sharded takes"),
+        (SHARDED.replace(b"rank, seed=0", b"rank, *depth: 0"), "cannot guess what Sharded takes"),
         (b"class Model:\n    pass\n", "Model is no sampler"),
     ):
         number, verdict, evidence = decided(tmp_path, source, source + b"\n")

@@ -983,6 +983,33 @@ def test_a_record_that_cannot_be_read_is_said(tmp_path, capsys, line):
         assert len(told.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--plot", "nowhere/x.html", "--", "true"],
+            "nowhere/x.html: cannot be written: there is ",
+        ),
+        (["--plot", "folder.html", "--", "true"], "folder.html: cannot be written: is a folder"),
+        (["--keep", "file", "--", "true"], "file: File exists"),
+        (["true", "x"], "write -- before the command: sampler-lint trace -- true x"),
+        (["--nothing", "--", "true"], "unrecognized arguments: --nothing"),
+    ],
+)
+def test_what_cannot_be_is_said_before_the_command_runs(
+    tmp_path, monkeypatch, capsys, arguments, told
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "file").touch()
+    try:
+        status = main(["trace", *arguments])
+    except SystemExit as error:
+        status = error.code
+    assert status == 2
+    assert told in capsys.readouterr().err
+
+
 def test_two_runs_are_compared(project, tmp_path, capsys):
     """From the command on: alike, then with another seed, then with one epoch more."""
     folder = project("""

@@ -89,6 +89,13 @@ def comma_list(text: str) -> list[str]:
     return items
 
 
+def reason(error: Exception) -> str:
+    """What went wrong, of an error of the system with the file's name first."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def positive(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:

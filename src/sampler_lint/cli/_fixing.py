@@ -108,13 +108,14 @@ def fix_and_report(
     gc.enable()  # each round leaves a model behind
     told = not arguments.diff and not overlay
     in_place = told and arguments.patch_dir is None
+    # The report owns standard output unless a patch or the fixed source does.
+    printer = Printer(arguments, sys.stdout if told else sys.stderr)
+    printer.make_sure()
     proofs: list[Proof] = []
     result = _fixed(arguments, options, paths, overlay, narrow, write=in_place, proofs=proofs)
     note_gone(arguments, result.report)
     errors = [*result.report.errors, *result.errors]
     after = {path: new for path, (_, new) in result.changed.items()}
-    # The report owns standard output unless a patch or the fixed source does.
-    printer = Printer(arguments, sys.stdout if told else sys.stderr)
     written = in_place or (bool(overlay) and not arguments.diff)
     outcome = printer.outcome(
         result.report,

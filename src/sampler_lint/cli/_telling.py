@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from sampler_lint.cli._common import (
     UsageError,
@@ -135,12 +135,26 @@ class Printer:
         Raises:
             UsageError: its file cannot be written.
         """
-        path = self._arguments.output_file
-        if path is None:
+        if self._arguments.output_file is None:
             self._stream.write(text)
-            return
+        else:
+            self._write(text, "w")
+
+    def make_sure(self) -> None:
+        """Find out whether the report can be written, before anything is changed.
+
+        Raises:
+            UsageError: its file cannot be written.
+        """
+        if self._arguments.output_file is not None:
+            self._write("", "a")
+
+    def _write(self, text: str, mode: Literal["w", "a"]) -> None:
+        path = self._arguments.output_file
         try:
-            with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            with open(
+                path, mode, encoding="utf-8", errors="backslashreplace", newline="\n"
+            ) as file:
                 file.write(text)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error

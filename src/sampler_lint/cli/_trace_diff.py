@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sampler_lint.cli._common import CLEAN, FINDINGS, Parser, UsageError, add_output_format
+from sampler_lint.cli._common import CLEAN, FINDINGS, Parser, UsageError, add_output_format, reason
 
 if TYPE_CHECKING:
     from sampler_lint.harness.differences import Comparison, Difference
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         runs = [read([one]).run for one in (arguments.first, arguments.second)]
     except (HarnessError, OSError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(reason(error)) from error
     found = compare(*runs)
     if arguments.output_format == "json":
         parting = found.parting.to_dict() if found.parting else None

@@ -24,13 +24,16 @@ def main(argv: Sequence[str]) -> int:
 
     from sampler_lint.harness import HarnessError
     from sampler_lint.harness.contained import Request, examine_class
-    from sampler_lint.harness.frameworks import FRAMEWORKS
+    from sampler_lint.harness.frameworks import FRAMEWORKS, installed
     from sampler_lint.harness.promises import PROMISES
     from sampler_lint.reporters.text import visible
 
     for one in arguments.allow:
         if one not in {*PROMISES, *FRAMEWORKS}:
             raise UsageError(f"no promise is called {one!r}; known are {', '.join(PROMISES)}")
+    for one in arguments.frameworks or ():
+        if one in FRAMEWORKS and not installed(one):
+            raise UsageError(f"--frameworks {one}: it is not installed")
     options = {
         name: value
         for name in ("sizes", "world_sizes", "seeds", "epochs", "batch_size", "frameworks")
@@ -82,7 +85,8 @@ def make_parser() -> Parser:
         ("world-sizes", "world sizes to try (no processes are started)"),
         ("seeds", "seeds to try"),
     ):
-        parser.add_argument(f"--{name}", metavar="N,…", type=_numbers, help=what)
+        kind = _positive_numbers if name == "world-sizes" else _numbers
+        parser.add_argument(f"--{name}", metavar="N,…", type=kind, help=what)
     for name, what in (("epochs", "number of epochs to try"), ("batch-size", "the batch size")):
         parser.add_argument(f"--{name}", metavar="N", type=positive, help=what)
     parser.add_argument(
@@ -107,3 +111,7 @@ def _numbers(text: str) -> list[int]:
     if not all(part.isdecimal() for part in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers")
     return [int(part) for part in parts]
+
+
+def _positive_numbers(text: str) -> list[int]:
+    return [positive(str(number)) for number in _numbers(text)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sampler_lint.cli._common import CLEAN, FINDINGS, Parser, UsageError
+from sampler_lint.cli._common import CLEAN, FINDINGS, Parser, UsageError, reason
 
 if TYPE_CHECKING:
     from sampler_lint.findings import Finding
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
         before = read([arguments.before])
         after = read([arguments.after]) if arguments.after else None
     except (HarnessError, OSError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(reason(error)) from error
     code = names().get(arguments.code.lower(), arguments.code.upper())
     seen = findings(before.run)
     found = [one for one in seen if one.code == code]

@@ -21,6 +21,7 @@ from sampler_lint.cli._common import (
     add_output_format,
     complain,
     positive,
+    reason,
     wants_color,
 )
 
@@ -57,7 +58,11 @@ def main(argv: Sequence[str]) -> int:
         argv = ["--report", *argv[1:]]
     parser = make_parser()
     end = argv.index("--") if "--" in argv else len(argv)
-    arguments = parser.parse_args(argv[:end])
+    arguments, rest = parser.parse_known_args(argv[:end])
+    if rest and (rest[0].startswith("-") or end < len(argv)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        parser.error(f"write -- before the command: sampler-lint trace -- {' '.join(rest)}")
     command = list(argv[end + 1 :])
     if bool(command) == bool(arguments.report):
         parser.error("give a command after --, or records with --report DIR")
@@ -77,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
             plot.check(arguments.plot)
         traced = read(arguments.report) if arguments.report else _run(arguments, command)
     except (HarnessError, OSError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(reason(error)) from error
     return _report(arguments, traced)
 
 

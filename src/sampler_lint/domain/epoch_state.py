@@ -527,10 +527,17 @@ def _changes(model: Model, store: Store, cls: Class, read: Attr) -> bool:
 def _may_be_of(model: Model, store: Store, cls: Class) -> bool:
     """Whether a store may be to an instance of a class that is iterated."""
     assert isinstance(store.target, Attr)
-    owner = self_class(store.target.value)
-    if owner is None:
+    if self_class(store.target.value) is None:
         return ITERATED.names(store.target.value)
-    return owner in model.flow.mro(cls) or cls in model.flow.mro(owner)
+    return is_no_other_self(model, store.target.value, cls)
+
+
+def is_no_other_self(model: Model, receiver: Expr, cls: Class) -> bool:
+    """Whether a receiver is not the ``self`` of a class whose instances are none of ``cls``."""
+    owner = self_class(receiver)
+    if owner is None or owner in model.flow.mro(cls) or cls in model.flow.mro(owner):
+        return True
+    return any(owner in model.flow.mro(below) for below in model.flow.subclasses(cls))
 
 
 def _is_in_init(store: Store) -> bool:

@@ -24,6 +24,7 @@ from sampler_lint.domain.epoch_state import (
     epoch_state,
     is_closed,
     is_fixed,
+    is_no_other_self,
     own_classes,
     reach,
     seed_argument,
@@ -485,10 +486,17 @@ def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
         for scope in later
     ):
         return True
-    if any(store.scope not in built.functions for store in model.project.stores_near(name, cls)):
+    if any(
+        store.scope not in built.functions and is_no_other_self(model, store.target.value, cls)
+        for store in model.project.stores_near(name, cls)
+        if isinstance(store.target, Attr)
+    ):
         return True
     if any(
-        isinstance(given, Attr) and given.name == name and call.scope not in built.functions
+        isinstance(given, Attr)
+        and given.name == name
+        and call.scope not in built.functions
+        and is_no_other_self(model, given.value, cls)
         for call in model.project.calls_near("shuffle", cls)
         for given in call.positional[:1]
     ):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.draws import shuffled_by
 from sampler_lint.domain.model import Model
@@ -111,10 +114,13 @@ def sync_seed(keeps: Store, editor: Editor) -> Fix | None:
     return editor.fix("Keep the seed of rank 0", Applicability.UNSAFE, why)
 
 
-def draw_in_each_pass(iterate: Function, draw: Call, attribute: str, editor: Editor) -> Fix | None:
+def draw_in_each_pass(
+    iterate: Function, draw: Call, attribute: str, taken: Collection[str], editor: Editor
+) -> Fix | None:
     """Draw what an attribute keeps again at the start of each pass, as the constructor does.
 
-    With what is kept or global: a generator that is made for the draw would draw the same again.
+    With what is kept or global: a generator that is made for the draw would draw the same again,
+    so the object keeps it, in an attribute that is not ``taken``.
     """
     built, stmt, source = draw.scope, draw.stmt, editor.source
     if (
@@ -125,10 +131,12 @@ def draw_in_each_pass(iterate: Function, draw: Call, attribute: str, editor: Edi
         or built.outer is not iterate.outer
         or built.self_name is None
         or built.self_name != iterate.self_name
-        or any(isinstance(node, Call) for node in walk(draw.func))
-        or any(isinstance(node, Call) for a in draw.args if a.keyword for node in walk(a.value))
     ):
         return None
+    made = _made_for(draw, built)
+    if len(made) > 1 or (made and "generator" in taken):
+        return None
+    others = dict.fromkeys(made, f"{built.self_name}.generator")
     kept = f"{built.self_name}.{attribute}"
     stores = [s for s in built.stores if unparse(s.target) == kept]
     shuffled = shuffled_by(draw)
@@ -137,35 +145,66 @@ def draw_in_each_pass(iterate: Function, draw: Call, attribute: str, editor: Edi
             unparse(shuffled) == kept or any(s.value and same(s.value, shuffled) for s in stores)
         ):
             return None
-        code = _with_kept(source, stmt, iterate, {shuffled: kept})
+        again = _with_kept(source, stmt, iterate, {**others, shuffled: kept})
     else:
         is_set = isinstance(stmt, Assign) and [unparse(one) for one in stmt.targets] == [kept]
-        code = _with_kept(source, stmt, iterate, {}) if is_set else None
-    if code is None:
+        again = _with_kept(source, stmt, iterate, others) if is_set else None
+    if again is None or again.kept & {*taken}:
         return None
-    editor.insert_first(iterate, code)
+    keeps = [f"{built.self_name}.{name} = {name}" for name in sorted(again.kept)]
+    keeps += [f"{name} = {text_of(source, one)}" for one, name in others.items()]
+    if keeps:
+        editor.insert_before(stmt, *keeps)
+    for one, name in others.items():
+        editor.replace(one, name)
+    editor.insert_first(iterate, again.code)
     return editor.fix("Draw it anew in each pass", Applicability.UNSAFE, "a run may rely on it")
+
+
+def _made_for(draw: Call, built: Function) -> list[Expr]:
+    """What a draw takes its numbers from, where that is made in the draw, or for it."""
+    used = [one.value for one in draw.args if one.keyword]
+    if isinstance(draw.func, Attr):
+        used.append(draw.func.value)
+    return [
+        one
+        for one in used
+        if any(isinstance(node, Call) for node in walk(one))
+        or (isinstance(one, Name) and one.id in built.bindings and built.param(one.id) is None)
+    ]
+
+
+class _Again(NamedTuple):
+    """A constructor's statement as another method can say it, with attributes for parameters."""
+
+    code: str
+    kept: set[str]
+    """Parameters that the constructor has yet to keep, each in an attribute of its name."""
 
 
 def _with_kept(
     source: SourceFile, stmt: Stmt, method: Function, others: dict[Expr, str]
-) -> str | None:
-    """A constructor's statement as another method can say it, with attributes for parameters."""
+) -> _Again | None:
     built = stmt.scope
     assert isinstance(built, Function)
     code, others = text_of(source, stmt), dict(others)
+    kept = set[str]()
+    replaced = {node for one in others for node in walk(one)}
     for expr in expressions(stmt):
         for node in walk(expr):
-            if not isinstance(node, Name) or node in others or node.id == built.self_name:
+            if not isinstance(node, Name) or node in replaced or node.id == built.self_name:
                 continue
             if not means_the_same(node, method):
                 as_name = [s.target for s in built.stores if s.value and same(s.value, node)]
                 held = [one for one in as_name if isinstance(one, Attr) and self_class(one.value)]
-                if built.param(node.id) is None or len(held) != 1:
+                if built.param(node.id) is None or len(held) > 1:
                     return None
-                others[node] = f"{built.self_name}.{held[0].name}"
+                if not held:
+                    kept.add(node.id)
+                name = held[0].name if held else node.id
+                others[node] = f"{built.self_name}.{name}"
     begin = offsets(source, stmt)[0]
     places = {offsets(source, node): text for node, text in others.items()}
     for (start, end), text in sorted(places.items(), reverse=True):
         code = code[: start - begin] + text + code[end - begin :]
-    return None if "\n" in code else code
+    return None if "\n" in code else _Again(code, kept)

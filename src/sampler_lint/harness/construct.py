@@ -6,13 +6,15 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from sampler_lint.harness.ranks import Case, made_up
+from sampler_lint.harness.kinds import Kind, kinds_of, likelier_first, parts, places
+from sampler_lint.harness.ranks import Case, RankTrace, Setting, Simulator, made_up
 from sampler_lint.parameters import Role, role_of, several
+from sampler_lint.properties import flat
 
 _MADE: dict[Role, Callable[[Case], Any]] = {
     Role.SHUFFLE: lambda case: case.shuffle,
@@ -34,12 +36,8 @@ _REQUIRED: dict[Role, Callable[[Case], Any]] = {
     Role.SIZE: lambda case: case.size,
     Role.START: lambda _: 0,
     Role.DROP_LAST: lambda _: False,
-    Role.PART_SIZES: lambda case: [part for part in _parts(case) if part],
+    Role.PART_SIZES: lambda case: [part for part in parts(case) if part],
 }
-
-#: What a name that is taken for the one may also mean, if no data comes with it.
-_OTHERWISE = {Role.LENGTHS: Role.PART_SIZES}
-
 
 #: How Python says that a parameter is already filled, or is not there.
 _REFUSED = re.compile(
@@ -47,15 +45,29 @@ _REFUSED = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to build: what is taken to be meant."""
+
+    build: Callable[[Case], Any]
+    chosen: Mapping[str, Kind]
+    """What stands for the parameters that do not say what they want."""
+
+    @property
+    def guessed(self) -> str:
+        """What was chosen, in words."""
+        return ", ".join(f"{name} = {one.says}" for name, one in self.chosen.items() if one.says)
+
+
 class CannotGuessError(ValueError):
     """A parameter without default whose meaning neither name nor annotation tells."""
 
-    def __init__(self, factory: str, parameter: str) -> None:
+    def __init__(self, factory: str, parameter: str, tried: str = "") -> None:
         self.parameter = parameter
         how = f"give it, with kw={{{parameter!r}: …}} or --kw {parameter}=…"
         if parameter.startswith("*"):
             how = "write a function that builds it"
-        super().__init__(f"cannot guess what {factory} takes as `{parameter}`: {how}")
+        super().__init__(f"cannot guess what {factory} takes as `{parameter}`{tried}: {how}")
 
 
 def name_of(factory: Callable[..., Any]) -> str:
@@ -65,33 +77,106 @@ def name_of(factory: Callable[..., Any]) -> str:
 
 def readings(
     factory: Callable[..., Any], given: Mapping[str, Any] | None = None
-) -> Iterator[Callable[[Case], Any]]:
-    """A :func:`builder` for each meaning that the parameters' names may have, the likelier first.
+) -> Iterator[Reading]:
+    """Ways to build for the meanings that the parameters may have, the likelier first.
 
     Raises:
-        CannotGuessError: a parameter without default means nothing known.
+        CannotGuessError: a parameter without default may be nothing known.
         TypeError: ``given`` has a name that the factory does not take.
     """
-    yield builder(factory, given)
-    parameters = _parameters(factory).items()
-    roles = {
-        role_of(name, _annotation(one)) for name, one in parameters if name not in (given or {})
-    }
-    if roles & _OTHERWISE.keys() and not roles & {Role.DATASET, Role.SIZE, Role.INDICES}:
-        yield builder(factory, given, otherwise=True)
+    given = dict(given or {})
+    types, open_ = _types(factory), dict[str, list[Kind]]()
+    named = {name: one for name, one in _named(factory, given).items() if name not in given}
+    roles = {name: role_of(name, _annotation(one)) for name, one in named.items()}
+    knows_rank = not {Role.RANK, Role.WORLD_SIZE}.isdisjoint(roles.values())
+    data_comes = not {Role.DATASET, Role.SIZE, Role.INDICES}.isdisjoint(roles.values())
+    for name, one in named.items():
+        role = roles[name]
+        if role is Role.LENGTHS and not data_comes:
+            open_[name] = [Kind("", _MADE[role]), Kind("", _REQUIRED[Role.PART_SIZES])]
+        elif one.default is one.empty and not _known_value(
+            one, role, types.get(name), knows_rank=knows_rank
+        ):
+            kinds = kinds_of(factory, name, types.get(name), _annotation(one), role)
+            if not kinds:
+                raise CannotGuessError(name_of(factory), name)
+            open_[name] = [*kinds, *(() if knows_rank else places(kinds))]
+    for chosen in likelier_first(open_):
+        yield Reading(builder(factory, given, chosen), chosen)
+
+
+def as_meant(
+    factory: Callable[..., Any],
+    given: Mapping[str, Any] | None,
+    simulator: Callable[[Callable[[Case], Any]], Simulator],
+    size: int,
+    batch_size: int,
+) -> Reading:
+    """The first way to build with which nothing but indices are read, and all of them; or most.
+
+    Raises:
+        CannotGuessError: with none of the values that parameters may want anything is read.
+        TypeError: ``given`` has a name that the factory does not take.
+    """
+    first: Reading | None = None
+    best, most, stuck, problems = None, 0.0, 0, list[str]()
+    for one in readings(factory, given):
+        if not one.chosen:
+            return one
+        first = first or one
+        shared = any(kind.place for kind in one.chosen.values())
+        ranks = simulator(one.build).world(Setting(size, 2 if shared else 1, 0, batch_size), 1)
+        stuck += any(rank.stuck for rank in ranks)
+        problems.append(_problem(ranks[0]))
+        read = _read(ranks, size)
+        if shared and (read < 1 or any(len(rank.passes[0].items) * 2 > size + 1 for rank in ranks)):
+            read = 0.0  # no share of the ranks, whatever it is
+        if read > most:
+            best, most = one, read
+        if most == 1 or stuck > 1:
+            break
+    if best is None and first is not None and first.guessed and not _is_its_own(problems):
+        name, kind = next((name, kind) for name, kind in first.chosen.items() if kind.says)
+        raise CannotGuessError(name_of(factory), name, f" (with {kind.says}, it {problems[0]})")
+    found = best or first
+    assert found is not None  # there is a way to build, or an error says why not
+    return found
+
+
+def _problem(rank: RankTrace) -> str:
+    """What a value came to."""
+    raised = next((one.error for one in rank.passes if one.error), None)
+    if rank.refusal:
+        return f"raises {rank.refusal} when it is built"
+    return raised or "yields no index of the dataset"
+
+
+def _is_its_own(problems: Sequence[str]) -> bool:
+    """Whether it raises the same whatever it is given, and only once it is built."""
+    (first, *others) = {*problems}
+    return not others and first.startswith("raises ") and not first.endswith(" when it is built")
+
+
+def _read(ranks: Sequence[RankTrace], size: int) -> float:
+    """The part of the samples that the ranks read; 0 where they raise, or yield anything else."""
+    passes = [one for rank in ranks for one in rank.passes]
+    items = [item for one in passes for item in flat(one.items)]
+    if any(rank.refusal for rank in ranks) or any(one.error for one in passes):
+        return 0.0
+    known = set(range(size))
+    return len(known.intersection(items)) / size if all(item in known for item in items) else 0.0
 
 
 def builder(
     factory: Callable[..., Any],
     given: Mapping[str, Any] | None = None,
-    *,
-    otherwise: bool = False,
+    chosen: Mapping[str, Kind] | None = None,
 ) -> Callable[[Case], Any]:
     """A function that calls ``factory`` with what its parameters want in a case.
 
     ``factory`` is a class or a function. ``given`` are values for parameters, the same in all
     cases; a callable among them whose one parameter is called ``case`` makes the value.
-    ``otherwise``: the names that may mean something else do.
+    ``chosen`` are kinds of values for parameters that do not say what they want.
 
     Raises:
         CannotGuessError: a parameter without default means nothing known.
@@ -99,26 +184,16 @@ def builder(
     """
     given = dict(given or {})
     parameters = _parameters(factory)
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    named = {
-        name: one
-        for name, one in parameters.items()
-        if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
-    }
-    unknown = [name for name in given if name not in named]
-    if unknown and not takes_any:
-        raise TypeError(f"{name_of(factory)} takes no `{unknown[0]}`; it takes {', '.join(named)}")
+    named = _named(factory, given)
     plan: dict[str, Callable[[Case], Any]] = {}
     roles = {name: role_of(name, _annotation(one)) for name, one in named.items()}
-    if otherwise:
-        roles = {name: _OTHERWISE.get(role, role) for name, role in roles.items() if role}
     knows_rank = not {Role.RANK, Role.WORLD_SIZE}.isdisjoint(roles.values())
     types = _types(factory)
     for name, one in named.items():
-        if name not in given:
-            value = _wanted(one, roles.get(name), knows_rank=knows_rank)
-            if value is None and one.default is one.empty:
-                value = _of_type(types.get(name))
+        if chosen and name in chosen:
+            plan[name] = chosen[name].make
+        elif name not in given:
+            value = _known_value(one, roles[name], types.get(name), knows_rank=knows_rank)
             if value is not None:
                 plan[name] = value
             elif one.default is one.empty:
@@ -235,6 +310,35 @@ def _wanted(
     return None if role is None else _REQUIRED.get(role)
 
 
+def _known_value(
+    parameter: inspect.Parameter, role: Role | None, annotation: Any, *, knows_rank: bool
+) -> Callable[[Case], Any] | None:
+    """How the value is made where name or annotation tell; None to leave the default, if any."""
+    value = _wanted(parameter, role, knows_rank=knows_rank)
+    if value is None and parameter.default is parameter.empty:
+        value = _of_type(annotation)
+    return value
+
+
+def _named(factory: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
+    """The parameters that have names.
+
+    Raises:
+        TypeError: ``given`` has a name that the factory does not take.
+    """
+    parameters = _parameters(factory)
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    named = {
+        name: one
+        for name, one in parameters.items()
+        if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    }
+    unknown = [name for name in given if name not in named]
+    if unknown and not takes_any:
+        raise TypeError(f"{name_of(factory)} takes no `{unknown[0]}`; it takes {', '.join(named)}")
+    return named
+
+
 def _types(factory: Callable[..., Any]) -> dict[str, Any]:
     """The parameters' annotations as what they name, where that can be told."""
     try:
@@ -258,16 +362,11 @@ def _of_type(annotation: Any) -> Callable[[Case], Any] | None:
     return None
 
 
-def _parts(case: Case) -> list[int]:
-    """The samples in two uneven parts."""
-    return [case.size - case.size // 3, case.size // 3]
-
-
 def _concatenated(case: Case) -> Any:
     """The dataset as two datasets, one after the other."""
     from torch.utils.data import ConcatDataset, Subset
 
-    first, _ = _parts(case)
+    first, _ = parts(case)
     whole = case.dataset
     return ConcatDataset([Subset(whole, range(first)), Subset(whole, range(first, case.size))])
 

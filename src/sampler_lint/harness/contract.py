@@ -16,7 +16,7 @@ from typing import Any
 
 from sampler_lint import properties
 from sampler_lint.harness import HarnessError, TorchMissingError
-from sampler_lint.harness.construct import name_of, readings
+from sampler_lint.harness.construct import as_meant, name_of
 from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, load, user_loader
 from sampler_lint.harness.promises import PROMISES, Experiment, Promise, world_order
 from sampler_lint.harness.ranks import (
@@ -29,7 +29,7 @@ from sampler_lint.harness.ranks import (
     plain,
     tell_epoch,
 )
-from sampler_lint.properties import ENOUGH, Observation, Share, Violation, flat, shares
+from sampler_lint.properties import ENOUGH, Observation, Share, Violation, shares
 
 #: None, one, fewer than ranks, primes, multiples of every world size, and large enough to shuffle.
 SIZES = (0, 1, 2, 3, 7, 8, 13, 100, 101)
@@ -220,8 +220,11 @@ def examine(
     if importlib.util.find_spec("torch") is None:
         raise TorchMissingError
     importlib.import_module("torch")
+    meant = as_meant(
+        factory, kw, functools.partial(Simulator, tell=tell, index=index), max(SIZES), batch_size
+    )
     examination = _Examination(
-        _as_meant([Simulator(one, tell=tell, index=index) for one in readings(factory, kw)]),
+        Simulator(meant.build, tell=tell, index=index),
         [PROMISES[one] for one in PROMISES if one in _known(promises or PROMISES)],
         epochs=epochs,
         deadline=time.monotonic() + time_limit,
@@ -233,20 +236,10 @@ def examine(
     report = examination.report(name or name_of(factory), functools.partial(_call, factory, kw))
     for framework in frameworks:
         report.judgements[framework] = examination.framework(framework, batch_size)
+    if guessed := meant.guessed:
+        report.notes.append(f"tried with {guessed}, a guess; --kw gives another")
     report.seconds = time.monotonic() - started
     return report
-
-
-def _as_meant(simulators: Sequence[Simulator]) -> Simulator:
-    """The first that yields nothing but indices of the dataset."""
-    (first, *others) = simulators
-    setting = Setting(max(SIZES), 1, SEEDS[0], BATCH_SIZE)
-    for one in simulators if others else ():
-        traces = one.world(setting, 1)
-        items = [item for rank in traces for each in rank.passes for item in flat(each.items)]
-        if items and all(item in range(setting.size) for item in items):
-            return one
-    return first
 
 
 def _known(names: Collection[str]) -> Collection[str]:

@@ -77,8 +77,12 @@ def check(path: str) -> None:
     """Whether a picture of this kind can be drawn here.
 
     Raises:
-        HarnessError: PNG is asked for and Pillow is not installed.
+        HarnessError: PNG is asked for and Pillow is not installed, or there is no such folder.
     """
+    folder = Path(path).absolute().parent
+    if not folder.is_dir() or Path(path).is_dir():
+        what = "is a folder" if folder.is_dir() else f"there is no folder {folder}"
+        raise HarnessError(f"{path}: cannot be written: {what}")
     if path.lower().endswith(".png") and importlib.util.find_spec("PIL") is None:
         raise HarnessError(
             "a PNG is drawn by Pillow, which is not installed: pip install 'sampler-lint[plot]', "

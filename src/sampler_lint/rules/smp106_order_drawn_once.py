@@ -64,8 +64,9 @@ class OrderDrawnOnce(Rule):
     Fix safety:
         Unsafe: where a dataset has the order and its loader has no sampler, the loader gets
         `shuffle=True`, and a sampler that knows of no ranks draws anew at the start of
-        `__iter__`, if what it draws with is kept or global; a run may rely on the order. No other
-        fix is offered: draw in `__iter__` (by the epoch, where ranks must agree).
+        `__iter__`, with what is global, or with its generator, which it keeps; a run may rely on
+        the order. No other fix is offered: draw in `__iter__` (by the epoch, where ranks must
+        agree).
 
     How it is proved:
         Invariant `shuffles`: all epochs have one order; in the corrected program each has its
@@ -178,10 +179,11 @@ def _drawn_once(
     said = f"`{cls.name}` draws the order in `self.{order.attribute}` once, when it is built"
     asked = [pair for pair in built if is_asked_to_draw(model, pair[0], order)]
     iterate = defined_by(model, cls, "__iter__")
-    roles = set(map(role_of, model.attributes(cls).names))
+    taken = model.attributes(cls).names
+    roles = set(map(role_of, taken))
     fix: Fixer | None = None
     if iterate is not None and advice != _SHUFFLE and not roles & {Role.RANK, Role.WORLD_SIZE}:
-        fix = partial(draw_in_each_pass, iterate, order.draw, order.attribute)
+        fix = partial(draw_in_each_pass, iterate, order.draw, order.attribute, taken)
     for suspect in _suspect(model, order.draw, asked, said, advice):
         suspect.fix = suspect.fix or fix
         yield suspect

@@ -239,6 +239,8 @@ def _names_of(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:
     known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_names_of, {})
     current: Scope | None = loop.scope
     while current is not None:
+        if isinstance(current, Class) and current is not loop.scope:
+            return  # no method sees the names of its class's body
         if current not in known:
             known[current] = {}
             for name in _called_so(current):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.turns import epoch_expression
@@ -22,23 +23,50 @@ from sampler_lint.syntax.nodes import (
 )
 
 
-def movable(call: Call) -> Stmt | None:
-    """The statement to move: the call's own, with the ``if`` around it when it holds no more."""
+class _Movable(NamedTuple):
+    """What goes from its old place, and what stands in its new one."""
+
+    old: Stmt
+    new: Stmt | None
+    """The same, with the ``if`` around it; None: the call alone."""
+
+
+def _movable(found: EpochLoop, call: Call) -> _Movable | None:
+    """The call's statement, with the ``if`` around it when it holds no more.
+
+    An ``if`` that chooses a batch of the pass, as the first one, has nothing to choose before it.
+    """
     stmt = call.stmt
     if not isinstance(stmt, ExprStmt) or stmt.value is not call:
         return None
-    whole: Stmt = stmt
+    old: Stmt = stmt
+    new: Stmt | None = stmt
     for parent in stmt.ancestors():
-        if not isinstance(parent, If) or len(whole.block) != 1 or parent.orelse:
+        if not isinstance(parent, If) or len(old.block) != 1 or parent.orelse:
             break
-        if whole.block is not parent.body:
+        if old.block is not parent.body:
             break
-        if parent.row == whole.row:
+        if _is_bound_in(found.inner.stmt, parent.test):
+            if old is not stmt:
+                return None  # two guards, of which one stays
+            old, new = parent, None
+            break
+        if parent.row == old.row:
             return None
-        whole = parent
-    if len(whole.block) == 1 and whole.parent is not None:
+        old = new = parent
+    if len(old.block) == 1 and old.parent is not None:
         return None  # nothing would be left of the block
-    return whole
+    return _Movable(old, new)
+
+
+def _is_bound_in(stmt: Stmt, expr: Expr) -> bool:
+    """Whether an expression reads a name that a statement binds."""
+    return any(
+        binding.stmt is not None and (binding.stmt is stmt or stmt.encloses(binding.stmt))
+        for name in walk(expr)
+        if isinstance(name, Name)
+        for binding in name.scope.bindings.get(name.id, ())
+    )
 
 
 def move_to_top(
@@ -53,23 +81,29 @@ def move_to_top(
 
     ``also``: other loops that rest on the call, and need one of their own.
     """
-    whole = movable(call)
-    if epoch is None or not call.positional or whole is None:
+    moved = _movable(found, call)
+    if epoch is None or not call.positional or moved is None:
         return None
     for loop in also:
         if (counter := epoch_expression(loop)) is None:
             return None
-        text = text_of(editor.source, counter)
-        editor.insert_first(loop, *editor.lines_of(whole, call.positional[0], text))
+        editor.insert_first(loop, *_lines(moved, call, text_of(editor.source, counter), editor))
     argument = text_of(editor.source, epoch)
-    lines = editor.lines_of(whole, call.positional[0], argument)
-    editor.delete(whole, with_comments=True)
+    lines = _lines(moved, call, argument, editor)
+    editor.delete(moved.old, with_comments=True)
     if call.scope is found.loop.scope:
         editor.insert_first(found.loop, *lines)
     else:
         editor.insert_before(found.inner.stmt, *lines)
     name = f"{text_of(editor.source, call.func)}({argument})"
     return editor.fix(f"Call `{name}` at the start of the loop", Applicability.SAFE)
+
+
+def _lines(moved: _Movable, call: Call, argument: str, editor: Editor) -> Sequence[str]:
+    """What is moved, with another argument."""
+    if moved.new is not None:
+        return editor.lines_of(moved.new, call.positional[0], argument)
+    return [f"{text_of(editor.source, call.func)}({argument})"]
 
 
 def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor) -> Fix | None:
@@ -88,12 +122,7 @@ def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor)
             return None
         editor.replace(guard.test, text_of(editor.source, others[0]))
         return editor.fix(message, Applicability.SAFE)
-    if any(
-        binding.stmt is not None and guard.encloses(binding.stmt)
-        for name in walk(call)
-        if isinstance(name, Name)
-        for binding in name.scope.bindings.get(name.id, ())
-    ):
+    if _is_bound_in(guard, call):
         return None
     is_elif = isinstance(guard.parent, If) and guard.block is guard.parent.orelse
     if is_elif or (len(guard.body) == 1 and guard.orelse):

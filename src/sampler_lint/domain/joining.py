@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Pack, Table, Unknown, Value, View
 from sampler_lint.domain.concepts import ITERATED
-from sampler_lint.domain.epochs import Pass, encloses_a_pass, passes
+from sampler_lint.domain.epochs import encloses_a_pass
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
 from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.source import SourceError

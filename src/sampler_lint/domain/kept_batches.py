@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.values import ExtObj, Obj
 from sampler_lint.domain.epoch_calls import loops_over_stmt
-from sampler_lint.domain.epochs import Pass, pass_trains
+from sampler_lint.domain.epochs import pass_trains
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import shuffles
 from sampler_lint.limits import DEEPEST_WRAPPING

@@ -18,9 +18,9 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, Obj, Pack, Value
 from sampler_lint.domain.concepts import ITERATES, WORLD_SIZE
-from sampler_lint.domain.epochs import Pass
 from sampler_lint.domain.injection import Switch, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.passes import Pass
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.limits import DEEPEST_WRAPPING

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.origins import given_by
-from sampler_lint.domain.epochs import Pass
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass
 from sampler_lint.syntax.nodes import For, Function, Name
 
 

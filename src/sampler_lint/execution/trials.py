@@ -156,7 +156,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         barren = _barren(interpreter, spec, usual)
         usual.clear()
         unknown = "it yields nothing of little data"
-    tiny = [*_each(interpreter, spec, _TINY)]
+    tiny = [*each(interpreter, spec, _TINY)]
     if usual:
         with contextlib.suppress(*SILENT):
             usual += _usual(interpreter, spec, spec.filled_worlds)

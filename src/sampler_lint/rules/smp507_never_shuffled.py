@@ -14,12 +14,12 @@ from sampler_lint.domain.epochs import (
     is_named_after_training,
     loops_over,
     pass_trains,
-    passes_near,
     trained_with,
 )
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.passes import passes_near
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles

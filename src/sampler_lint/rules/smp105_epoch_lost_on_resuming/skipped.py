@@ -9,8 +9,9 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, origins, scope_of
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import BATCH_SIZE, ITERATED, RANGES
-from sampler_lint.domain.epochs import EpochLoop, Pass, epoch_loops, trains
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.resuming import is_loaded

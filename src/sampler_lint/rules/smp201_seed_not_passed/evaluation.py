@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, INFERRING_SCRIPT, INFERS
-from sampler_lint.domain.epochs import Pass, pass_trains, passes
+from sampler_lint.domain.epochs import pass_trains
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import is_test
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import unparse

@@ -16,13 +16,9 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.conditions import tests
-from sampler_lint.domain.epochs import (
-    Pass,
-    pass_evaluates,
-    pass_trains,
-    passes,
-)
+from sampler_lint.domain.epochs import pass_evaluates, pass_trains
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.shares import passes_over_shared, reached_by
 from sampler_lint.domain.taking import as_taken

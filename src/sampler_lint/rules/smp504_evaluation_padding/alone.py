@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import contradict, tests
-from sampler_lint.domain.epochs import Pass
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect

@@ -13,11 +13,9 @@ from sampler_lint.analysis.origins import (
 )
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
-from sampler_lint.domain.epochs import (
-    Pass,
-    pass_evaluates,
-)
+from sampler_lint.domain.epochs import pass_evaluates
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, same, statements, walk

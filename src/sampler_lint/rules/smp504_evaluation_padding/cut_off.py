@@ -10,14 +10,13 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.epochs import (
-    Pass,
     hooked_to_evaluate,
     is_named_after_training,
     pass_evaluates,
     pass_trains,
-    passes_near,
 )
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import Pass, passes_near
 from sampler_lint.domain.programs import is_test
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Suspect

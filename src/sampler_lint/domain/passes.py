@@ -1,0 +1,304 @@
+"""Where loaders are iterated, through whatever wraps them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.values import Ext, ExtObj, Obj, Unknown
+from sampler_lint.domain.concepts import (
+    ASKS_BY_NAME,
+)
+from sampler_lint.domain.epoch_state import reach
+from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.samplers import sharding_programs
+from sampler_lint.domain.wrapping import (
+    flat,
+    held,
+    iterated_attributes,
+    loader_below,
+    parameter_kept,
+)
+from sampler_lint.syntax.navigation import (
+    children,
+    makes_iterator,
+    self_class,
+    walk,
+)
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    Map,
+    Name,
+    Scope,
+    Seq,
+    Stmt,
+    While,
+    dotted,
+    last_name,
+)
+
+#: What hands on no batches of what it is given: numbers, keys, or one batch.
+_NO_BATCHES = frozenset({"range", "next", "items", "keys", "values"})
+
+
+class Pass(NamedTuple):
+    """One place where a loader is iterated."""
+
+    scope: Scope
+    stmt: Stmt
+    source: Expr
+    """The expression that gives the loader (``loader`` in ``enumerate(loader)``)."""
+    loader: Obj
+    iterated: Expr
+    """What is iterated there itself, if a wrapper that was made elsewhere holds the loader."""
+
+
+def passes(model: Model) -> list[Pass]:
+    """Every place where a known loader is iterated, in programs that shard by an epoch."""
+    kept: list[Pass] | None = model.memo.get(passes)
+    if kept is None:
+        kept = model.memo[passes] = list(dict.fromkeys(_passes(model, sharding_programs(model))))
+    return kept
+
+
+def passes_near(model: Model, scope: Scope) -> list[Pass]:
+    """Those of the program that a scope is of, also of one that shards nothing."""
+    program = model.project.program_of(model.module_of(scope))
+    if program in sharding_programs(model):
+        return passes(model)
+    kept: dict[str, list[Pass]] = model.memo.setdefault(passes_near, {})
+    if program not in kept:
+        kept[program] = list(dict.fromkeys(_passes(model, {program})))
+    return kept[program]
+
+
+def _passes(model: Model, programs: Collection[str]) -> Iterator[Pass]:
+    for module in model.modules:
+        if model.project.program_of(module) not in programs:
+            continue
+        for scope in module.facts.scopes:
+            for source, stmt in scope.iterated:
+                if not _is_replaced(model, scope, source):
+                    yield from passes_over(model, scope, stmt, source, set())
+
+
+def _is_replaced(model: Model, scope: Scope, source: Expr) -> bool:
+    """Whether every class that keeps what a method iterates has another method in its place."""
+    cls = scope.cls if isinstance(scope, Function) else None
+    if cls is None or not isinstance(scope, Function):
+        return False
+    names = {
+        node.name
+        for node in walk(source)
+        if isinstance(node, Attr) and self_class(node.value) is not None
+    }
+    keeping = [
+        each
+        for each in (cls, *(model.flow.subclasses(cls) if names else ()))
+        if any(
+            _holds_something(store.value)
+            for base in model.flow.mro(each)
+            if isinstance(base, Class)
+            for name in names
+            for store in model.project.own_stores(name, base)
+        )
+    ]
+    methods = [model.flow.method(each, scope.name) for each in keeping]
+    return bool(keeping) and all(
+        isinstance(each, Function) and each is not scope and not _calls_base(model, each, scope)
+        for each in methods
+    )
+
+
+def _calls_base(model: Model, method: Function, base: Function) -> bool:
+    """Whether a method calls the one of a base that it replaces."""
+    named = (call for call in method.calls if last_name(call.func) == base.name)
+    return any(base in model.flow.callees(call) for call in named)
+
+
+def _holds_something(value: Expr | None) -> bool:
+    """Whether a value is none of those that only say what will be kept: None, ``iter([])``."""
+    if isinstance(value, (Seq, Map)):
+        return bool(children(value))
+    if isinstance(value, Call) and dotted(value.func) in vars(builtins):
+        return any(map(_holds_something, value.positional))
+    return not isinstance(value, Const)
+
+
+def passes_over(
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    source: Expr,
+    seen: set[tuple[Expr, Stmt, Expr | None]],
+    iterated: Expr | None = None,
+) -> Iterator[Pass]:
+    """The passes that iterating ``source`` in ``stmt`` makes, through whatever wraps the loader.
+
+    What one statement iterates leads over the same wrappers on many ways: ``seen`` are those that
+    have been gone through.
+    """
+    if isinstance(source, Const) or (source, stmt, iterated) in seen:
+        return
+    seen.add((source, stmt, iterated))
+    if (below := loader_below(model, scope, source)) is not None:
+        for loader in model.loaders:
+            cls = loader.cls if loader.site is not None else None
+            if isinstance(cls, Class) and below.cls in model.flow.mro(cls):
+                yield Pass(scope, stmt, below.me, loader, iterated or below.me)
+        return
+    if isinstance(source, Call):
+        if last_name(source.func) in _NO_BATCHES:
+            return
+        outside = all(
+            isinstance(value, (Ext, ExtObj, Unknown)) for value in model.flow.values(source.func)
+        )
+        # What `getattr` reads of an object is no wrapper of it.
+        wraps = last_name(source.func) != "prepare" and not ASKS_BY_NAME.is_call(source)
+        is_loader = source.stmt is stmt and any(
+            isinstance(value, Obj) for value in model.flow.values(source)
+        )
+        if outside and wraps and not is_loader:
+            # enumerate, zip, tqdm, islice and the like hand on what they are given.
+            for arg in source.positional:
+                yield from passes_over(model, scope, stmt, arg, seen, iterated)
+            for each in _spread(model, source):
+                for found in passes_over(model, scope, stmt, each, seen, iterated):
+                    # What the list holds may stand elsewhere: it is no name for the loader here.
+                    yield found._replace(source=source, iterated=source)
+            yield from _passes_over_owner(model, scope, stmt, source, seen, iterated or source)
+            return
+    iterated = iterated or source
+    for value in model.flow.values(source):
+        if isinstance(value, Obj) and value.site is not None and _gives_order(model, value, scope):
+            yield Pass(scope, stmt, source, value, iterated)
+        elif isinstance(value, Obj) and isinstance(value.cls, Class):
+            for loader, given in _handed_on(model, value):
+                named = isinstance(given, (Name, Attr)) and given.scope is scope
+                yield Pass(scope, stmt, given if named else source, loader, iterated)
+        elif isinstance(value, ExtObj) and value.site is not source:
+            yield from _passes_over_made(model, scope, stmt, value, seen, iterated)
+
+
+def _spread(model: Model, call: Call) -> Iterator[Expr]:
+    """What the lists hold that a call is given by ``*``: ``zip(*loaders)``."""
+    for arg in call.args:
+        for value in model.flow.values(arg.value) if arg.stars == 1 else ():
+            yield from held(value)
+
+
+def _gives_order(model: Model, value: Obj, scope: Scope) -> bool:
+    """Whether it is a loader, or a sampler that is iterated by hand (and not by another one)."""
+    role = model.role(value)
+    if role == "loader" or role is None:
+        return role is not None
+    owner = scope.cls if isinstance(scope, Function) else None
+    return owner is None or not (
+        model.is_sampler_class(owner) or model.flow.is_a(owner, DATA_LOADER) is not False
+    )
+
+
+def _passes_over_made(
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    made: ExtObj,
+    seen: set[tuple[Expr, Stmt, Expr | None]],
+    iterated: Expr,
+) -> Iterator[Pass]:
+    """The passes over what a library made around a loader before: ``bar = tqdm(loader)``."""
+    site = made.site
+    if site.stmt is None or last_name(site.func) in _NO_BATCHES:
+        return
+    here = site.scope is scope
+    # An iterator runs once: made outside of a loop, it is not started again in it.
+    once = makes_iterator(last_name(site.func)) and here and loops_of(site.stmt) != loops_of(stmt)
+    where = site.stmt if once else stmt
+    yield from _passes_over_owner(model, scope, where, site, seen, iterated)
+    for arg in site.positional:
+        yield from passes_over(model, scope, where, arg, seen, None if here else iterated)
+        # An object made of several loaders takes turns; a function hands on the loaders themselves.
+        for value in model.flow.values(arg) if (last_name(site.func) or "")[:1].isupper() else ():
+            for each in held(value):
+                for found in passes_over(model, scope, where, each, seen, iterated):
+                    yield found._replace(source=iterated, iterated=iterated)
+
+
+def _passes_over_owner(
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    call: Call,
+    seen: set[tuple[Expr, Stmt, Expr | None]],
+    iterated: Expr,
+) -> Iterator[Pass]:
+    """The passes over what a library's object gives that was made around a loader."""
+    for value in model.flow.values(call.func.value) if isinstance(call.func, Attr) else ():
+        if isinstance(value, ExtObj) and (call, stmt, iterated) not in seen:
+            seen.add((call, stmt, iterated))
+            yield from _passes_over_made(model, scope, stmt, value, seen, iterated)
+
+
+def _handed_on(model: Model, wrapper: Obj) -> list[tuple[Obj, Expr]]:
+    """The loaders that an object (a prefetcher) holds and iterates when it is iterated."""
+    known: dict[Obj, list[tuple[Obj, Expr]]] = model.memo.setdefault(_handed_on, {})
+    if wrapper not in known:
+        known[wrapper] = list(_loaders_held(model, wrapper))
+    return known[wrapper]
+
+
+def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
+    site, cls = wrapper.site, wrapper.cls
+    if site is None or not isinstance(cls, Class):
+        return
+    kept = [
+        (name, value)
+        for name in _iterated_attributes(model, cls)
+        for value in flat(model, model.flow.ask_field(wrapper, name), dicts=True)
+        if isinstance(value, Obj) and value.site and model.role(value) == "loader"
+    ]
+    if not kept:
+        return
+    given = {
+        value: arg.value
+        for arg in site.args
+        for value in flat(model, model.flow.values(arg.value), dicts=True)
+    }
+    # The attribute is one for all wrappers of the class; this one has what it was given.
+    own = {name for name, value in kept if value in given}
+    others = {
+        value for name, value in kept if name in own or _is_given_another(model, wrapper, cls, name)
+    }
+    for _, value in kept:
+        if value in given or value not in others:
+            yield value, given.get(value, site)
+
+
+def _is_given_another(model: Model, wrapper: Obj, cls: Class, name: str) -> bool:
+    """Whether an attribute keeps what the constructor is given, and no loader is given here."""
+    kept = parameter_kept(model, cls, name)
+    given = model.argument(wrapper, kept.name) if kept is not None else None
+    return given is not None and all(
+        not isinstance(value, Obj) and not isinstance(value, Unknown)
+        for value in model.flow.values(given)
+    )
+
+
+def _iterated_attributes(model: Model, cls: Class) -> list[str]:
+    """What an object of the class keeps and iterates when it is iterated."""
+    known: dict[Class, list[str]] = model.memo.setdefault(_iterated_attributes, {})
+    if cls not in known:
+        known[cls] = sorted(iterated_attributes(model, reach(model, cls, "__iter__", "__next__")))
+    return known[cls]
+
+
+def loops_of(stmt: Stmt) -> list[Stmt]:
+    """The loops around a statement, innermost first."""
+    return [outer for outer in stmt.ancestors() if isinstance(outer, (For, While))]

@@ -7,7 +7,6 @@ from typing import Any
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Table
-from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Arg,
@@ -25,6 +24,8 @@ from sampler_lint.syntax.nodes import (
     Seq,
 )
 
+#: What a loader is given its order by, of which it has one, and none where it is None.
+ORDERS_OF_LOADER = frozenset({"sampler", "batch_sampler"})
 MISSING = object()
 """A parameter that a call does not fill (its default holds)."""
 
@@ -184,7 +185,7 @@ def given_in_branches(
     for place, value in enumerate(given):
         if value is None:
             # No sampler is what None is, too; other defaults are not known.
-            if role_of(name) not in {Role.SAMPLER, Role.BATCH_SAMPLER}:
+            if name not in ORDERS_OF_LOADER:
                 return None
             given[place] = _nothing(calls[place])
     yes, no = given

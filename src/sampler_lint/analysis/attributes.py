@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import (
     MISSING,
+    ORDERS_OF_LOADER,
     given_as,
     given_in_branches,
     is_closed,
@@ -574,9 +575,7 @@ class Attributes(Containers):
         if obj.site is None:
             return True
         if passes_on(obj.cls, name) is not None:
-            # Of a sampler and a batch sampler, a loader has one.
-            pair = {"sampler", "batch_sampler"}
-            given = pair if name in pair else {name}
+            given = ORDERS_OF_LOADER if name in ORDERS_OF_LOADER else {name}
             return not any(self.argument(obj, each) for each in given)
         if (handed := self._handed_up(obj, name)) is not None and handed.is_lost:
             return True

@@ -1135,14 +1135,15 @@ class Parted(Sharded):
 def test_what_no_name_tells_is_tried() -> None:
     report = examine(People, promises=["length-is-true", "reshuffles"], **QUICK)
     assert not report.broken
-    assert report.notes == [
-        "tried with people = the indices, p = 1, k = 2, cfg = settings known by their names, "
-        "key = a function that returns 1, mode = 'sorted', a guess; --kw gives another"
-    ]
+    assert report.guessed == (
+        "people = the indices, p = 1, k = 2, cfg = settings known by their names, "
+        "key = a function that returns 1, mode = 'sorted'"
+    )
+    assert f"tried with {report.guessed}, a guess" in str(ContractError(report))
     parted = examine(Parted, **QUICK)
     assert not parted.broken
     assert parted.judgements["disjoint"].verdict == "kept"
-    assert "parts = the number of ranks, part = the rank" in parted.notes[-1]
+    assert parted.guessed == "parts = the number of ranks, part = the rank"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from sampler_lint.harness.kinds import Kind, kinds_of, likelier_first, parts, places
 from sampler_lint.harness.ranks import Case, RankTrace, Setting, Simulator, made_up
@@ -119,7 +119,7 @@ def as_meant(
         TypeError: ``given`` has a name that the factory does not take.
     """
     first: Reading | None = None
-    best, most, stuck, problems = None, 0.0, 0, list[str]()
+    best, most, stuck, problems = None, 0.0, 0, list[_Problem]()
     for one in readings(factory, given):
         if not one.chosen:
             return one
@@ -135,26 +135,30 @@ def as_meant(
             best, most = one, read
         if most == 1 or stuck > 1:
             break
-    if best is None and first is not None and first.guessed and not _is_its_own(problems):
+    is_its_own = len({*problems}) == 1 and problems[0].is_raised  # whatever it is given
+    if best is None and first is not None and first.guessed and not is_its_own:
         name, kind = next((name, kind) for name, kind in first.chosen.items() if kind.says)
-        raise CannotGuessError(name_of(factory), name, f" (with {kind.says}, it {problems[0]})")
+        raise CannotGuessError(
+            name_of(factory), name, f" (with {kind.says}, it {problems[0].says})"
+        )
     found = best or first
     assert found is not None  # there is a way to build, or an error says why not
     return found
 
 
-def _problem(rank: RankTrace) -> str:
+class _Problem(NamedTuple):
     """What a value came to."""
+
+    says: str
+    is_raised: bool
+    """The sampler was built, and raised when it was read."""
+
+
+def _problem(rank: RankTrace) -> _Problem:
     raised = next((one.error for one in rank.passes if one.error), None)
     if rank.refusal:
-        return f"raises {rank.refusal} when it is built"
-    return raised or "yields no index of the dataset"
-
-
-def _is_its_own(problems: Sequence[str]) -> bool:
-    """Whether it raises the same whatever it is given, and only once it is built."""
-    (first, *others) = {*problems}
-    return not others and first.startswith("raises ") and not first.endswith(" when it is built")
+        return _Problem(f"raises {rank.refusal} when it is built", is_raised=False)
+    return _Problem(raised or "yields no index of the dataset", is_raised=raised is not None)
 
 
 def _read(ranks: Sequence[RankTrace], size: int) -> float:

@@ -97,6 +97,8 @@ class Report:
     """What breaks no promise and may still surprise."""
     experiments: int = 0
     seconds: float = 0.0
+    guessed: str = ""
+    """What stood for parameters that do not say what they want."""
 
     @property
     def broken(self) -> list[Judgement]:
@@ -113,6 +115,8 @@ class Report:
             lines.append(f"  {one.promise:<15}{word:<8}{one.reason}".rstrip())
             if one.call:
                 lines.append(f"    {one.call}")
+        if self.guessed:
+            lines.append(f"  tried with {self.guessed}, a guess; --kw (or kw=) gives another")
         if not only_broken:
             lines += [f"  refused: {text}" for text in self.refusals]
             lines += [f"  note: {text}" for text in self.notes]
@@ -130,7 +134,9 @@ class Report:
             judgements[name] = Judgement(
                 name, told["verdict"], told["reason"], setting, epochs, call
             )
-        rest = {name: data[name] for name in ("refusals", "notes", "experiments", "seconds")}
+        rest = {
+            name: data[name] for name in ("refusals", "notes", "experiments", "seconds", "guessed")
+        }
         return cls(data["sampler"], judgements, **rest)
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,6 +163,7 @@ class Report:
             "notes": self.notes,
             "experiments": self.experiments,
             "seconds": round(self.seconds, 3),
+            "guessed": self.guessed,
         }
 
 
@@ -182,7 +189,7 @@ def check_sampler(
     report = examine(factory, **options)
     if any(one.promise not in allow for one in report.broken):
         kept = {k: v for k, v in report.judgements.items() if k not in allow}
-        raise ContractError(Report(report.name, kept, report.refusals, report.notes))
+        raise ContractError(dataclasses.replace(report, judgements=kept))
     return report
 
 
@@ -236,8 +243,7 @@ def examine(
     report = examination.report(name or name_of(factory), functools.partial(_call, factory, kw))
     for framework in frameworks:
         report.judgements[framework] = examination.framework(framework, batch_size)
-    if guessed := meant.guessed:
-        report.notes.append(f"tried with {guessed}, a guess; --kw gives another")
+    report.guessed = meant.guessed
     report.seconds = time.monotonic() - started
     return report
 

@@ -257,8 +257,6 @@ class Expressions(Run):
                 raise CannotTellError("whether it is None")
             if isinstance(op, (ast.Eq, ast.NotEq)):
                 return (left is right) is isinstance(op, ast.Eq)
-        if left is UNKNOWN or right is UNKNOWN:
-            return UNKNOWN
         left, right = _operand(left), _operand(right)
         if isinstance(left, Instance) or isinstance(right, Instance):
             is_constant = any(isinstance(s, Instance) and s.klass.constants for s in (left, right))

@@ -62,7 +62,9 @@ def within_another(
     """A world in which all that a rank reads is read by another one, which reads more, if there
     is such a rank in all of them, although one process alone reads no sample twice.
     """
-    known = [trial for trial in trials.usual or trials.guessed if trial.world.ranks > 1]
+    # A number that is guessed may be one with which ranks are to read the same.
+    told = trials.usual or [trial for trial in trials.guessed if not trial.also]
+    known = [trial for trial in told if trial.world.ranks > 1]
     found = [trial for trial in known if any(turn.count for turn in trial.turns)]
     if len(found) < FEWEST_GUESSED or any(_rank_within(trial) is None for trial in found):
         return None

@@ -40,8 +40,9 @@ class EpochNotForwarded(Rule):
           order was drawn in `__init__`, or `__iter__` reads another attribute,
         - seeds a generator with it from which nothing is drawn afterwards: the draw comes first, or
           is made from another generator (`torch.randperm(n)` without `generator=`),
-        - changes nothing when the class is simulated with several epochs on a small dataset, or
-          comes after the constructor or the first iteration has drawn the order and kept it,
+        - changes nothing when the class is simulated with several epochs on a small dataset, be
+          it only while its seed is the default (`seed * epoch` with a seed of 0), or comes after
+          the constructor or the first iteration has drawn the order and kept it,
         - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
           changes,
         - belongs to a batch sampler returned by Lightning's `train_dataloader` hook: Lightning

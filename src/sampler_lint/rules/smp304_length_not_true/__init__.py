@@ -58,8 +58,10 @@ class LengthNotTrue(Rule):
         Safe for `min(1, ...)`, which becomes `max(1, ...)`, unless the length is true wherever the
         class was simulated, and for `np.ceil(...)`, which becomes `int(np.ceil(...))`. Unsafe for a
         `__len__` of one `return`, if an expression is found that equals what every rank yields in
-        every simulated case: only the author knows whether `__len__` or `__iter__` is wrong. No
-        other fix is offered, and none where ranks yield different numbers.
+        every simulated case: only the author knows whether `__len__` or `__iter__` is wrong.
+        Unsafe, and before that, where one number of the class's own, read in the place of another,
+        makes lengths and shares right in every case. No other fix is offered, and none where ranks
+        yield different numbers.
 
     How it is proved:
         Invariant `length-is-true`: the recorder counts what a loader of the fixture yields and

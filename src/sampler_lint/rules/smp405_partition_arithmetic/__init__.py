@@ -33,6 +33,7 @@ class PartitionArithmetic(Rule):
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
+          or a rank that reads nothing but what another one reads,
         - batches that hold one another, such as those of a list that is never emptied,
         - a last batch that is handed out again at the beginning of the next pass,
         - an index beyond the data, and a batch of no samples, where the data does not divide
@@ -69,8 +70,10 @@ class PartitionArithmetic(Rule):
         down to 0, `len(batch)` compared with the batch size, and a slice that starts at the rank,
         or is the part of its number, where each took the same share, if the class then shares out
         all samples evenly in the simulation. Unsafe where a check of the share's length fails: the
-        list is cut or padded before, whichever the check holds for in the simulation. For the rest
-        there is no fix: what to pad, drop or round is the author's choice.
+        list is cut or padded before, whichever the check holds for in the simulation. Unsafe, too,
+        where one number of the class's own, read in the place of another, is all that it takes for
+        the ranks to share out all samples in each world. For the rest there is no fix: what to
+        pad, drop or round is the author's choice.
 
     How it is proved:
         Invariant `partitions` for shards (the ranks share no sample and together read all) and

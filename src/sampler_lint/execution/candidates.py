@@ -14,7 +14,7 @@ from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial
 from sampler_lint.execution.passes import SILENT
-from sampler_lint.execution.set_up import SetUp
+from sampler_lint.execution.set_up import SetUp, World
 from sampler_lint.execution.trials import (
     is_as_long_as_it_says,
     shares_out,
@@ -87,8 +87,14 @@ def other_attribute(
     BUDGET.open()
     nodes = _attributes(interpreter.names_of(module).tree)
     found: list[tuple[Attr, str]] = []
-    # What is right in these worlds goes wrong for another reason.
-    numbers = {} if shares_out(interpreter, cls) else _own_numbers(interpreter, cls)
+    try:
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        worlds = welcoming(interpreter, spec)
+    except (RaisedError, *SILENT):
+        return None
+    if shares_out(interpreter, spec, worlds):
+        return None  # what is right in these worlds goes wrong for another reason
+    numbers = _own_numbers(interpreter, spec, worlds)
     for read in reads:
         node = nodes.get((read.row, read.col, read.end_row, read.end_col))
         if node is None or node.attr not in numbers:
@@ -97,7 +103,7 @@ def other_attribute(
         tried = {numbers[original]}
         try:
             for node.attr, values in numbers.items():
-                if values not in tried and shares_out(interpreter, cls):
+                if values not in tried and shares_out(interpreter, spec, worlds):
                     found.append((read, node.attr))
                 tried.add(values)
                 if len(found) > 1 or BUDGET.gone:
@@ -107,12 +113,13 @@ def other_attribute(
     return found[0] if found else None
 
 
-def _own_numbers(interpreter: Interpreter, cls: Class) -> dict[str, tuple[int, ...]]:
+def _own_numbers(
+    interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]
+) -> dict[str, tuple[int, ...]]:
     """What an object holds that is a number in each world, on the last rank."""
     out: list[dict[str, int]] = []
     with contextlib.suppress(RaisedError, *SILENT):
-        spec = SetUp(interpreter, interpreter.class_of(cls))
-        for world in welcoming(interpreter, spec):
+        for world in worlds:
             interpreter.restart(world.ranks, world.ranks - 1)
             held = spec.build(world, world.ranks - 1).attributes
             out.append({name: each for name, each in held.items() if type(each) is int})

@@ -364,15 +364,13 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
     return False
 
 
-def shares_out(interpreter: Interpreter, cls: Class) -> bool:
-    """Whether in all usual worlds the ranks read all there is once, as many each as they say.
+def shares_out(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> bool:
+    """Whether in all of the worlds the ranks read all there is once, as many each as they say.
 
     What does not divide evenly may be left out, or filled up. Stops at the first world where not.
     """
     with contextlib.suppress(RaisedError, *SILENT):
-        spec = SetUp(interpreter, interpreter.class_of(cls))
-        usual = _usual(interpreter, spec, welcoming(interpreter, spec))
-        return all(_is_shared_out(trial) for trial in usual)
+        return all(_is_shared_out(trial) for trial in _usual(interpreter, spec, worlds))
     return False
 
 

@@ -296,19 +296,22 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
             advice="compute it from what `__iter__` will yield",
         )
     # Said apart, so that a baseline with the one does not hide the other.
-    when = "fails with few samples" if trial in model.trials(cls).tiny else "fails"
+    is_for_few = trial in model.trials(cls).tiny
+    when = "fails with few samples" if is_for_few else "fails"
     return Suspect(
         names.module,
         node_of(error.node),
         f"this {what} {when}: `{cls.name}` does not have as many indices as it expects",
-        fix=partial(_repeat, model, cls),
+        fix=partial(_repeat, model, cls, is_for_few),
         effect=f"with {trial.story}, {error.kind}",
         advice="repeat the indices as often as needed, then truncate to exactly that length",
     )
 
 
-def _repeat(model: Model, cls: Class, editor: Editor) -> Fix | None:
-    return read_other(model, cls, editor) or even_out(model, cls, often=True, editor=editor)
+def _repeat(model: Model, cls: Class, is_for_few: bool, editor: Editor) -> Fix | None:
+    evened = even_out(model, cls, often=True, editor=editor)
+    # What is read for more samples is right.
+    return evened if evened is not None or is_for_few else read_other(model, cls, editor)
 
 
 def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:

@@ -197,7 +197,9 @@ def _product(run: Run, *values: Any, repeat: Any = 1) -> Iterator[Any]:
 
 @DOTTED(Cost.BY_ITEM, "itertools.combinations")
 def _combinations(run: Run, values: Any, count: Any) -> Iterator[Any]:
-    return BUDGET.each(itertools.combinations(run.listed(values), plain(count)))
+    pool, size = run.listed(values), plain(count)
+    # Of more than there are, there is none: Python makes room for as many first.
+    return BUDGET.each(itertools.combinations(pool, size) if size <= len(pool) else ())
 
 
 @DOTTED(Cost.BY_ITEM, "cytoolz.partition_all", "toolz.partition_all")

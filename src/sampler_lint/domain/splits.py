@@ -198,6 +198,8 @@ def _may_divide(model: Model, source: Expr | None) -> bool:
     if source is None:
         return False
     source = only(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE | Hop.CALLER)
+    if isinstance(source, Index):
+        return _may_divide(model, source.value)  # a part of what is known is known
     if opens_stream(model, source):
         return False
     if not isinstance(source, Call) and any(holds_options(model, part) for part in walk(source)):

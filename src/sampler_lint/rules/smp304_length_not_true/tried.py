@@ -231,11 +231,7 @@ def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
         isinstance(store.target, Attr) and self_class(store.target.value) is not None
         for method in others
         for store in method.stores
-    ) or any(
-        isinstance(store.target, Attr) and self_class(store.target.value) is None
-        for name in read
-        for store in model.project.stores_of(name)
-    )
+    ) or any(model.project.outer_stores_near(name, cls) for name in read)
 
 
 def always_off(model: Model, cls: Class) -> Suspect | None:

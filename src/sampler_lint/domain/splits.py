@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, ends, only
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Unknown, Value
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -29,6 +29,7 @@ from sampler_lint.syntax.navigation import expressions, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
+    Choice,
     Class,
     Comp,
     Expr,
@@ -193,13 +194,23 @@ def _gives_the_same(model: Model, dataset: Obj) -> Function | None:
     return None if is_told else method
 
 
-def _may_divide(model: Model, source: Expr | None) -> bool:
-    """Whether a pass goes over what nobody knows, and no setting names: it may ask for its rank."""
-    if source is None:
+def _may_divide(model: Model, source: Expr | None, seen: tuple[Expr, ...] = ()) -> bool:
+    """Whether a pass goes over what nobody knows, and no setting names: it may ask for its rank.
+
+    A part of what is known is known, too.
+    """
+    if source is None or source in seen:
         return False
-    source = only(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE | Hop.CALLER)
-    if isinstance(source, Index):
-        return _may_divide(model, source.value)  # a part of what is known is known
+    parts: list[Expr] = []
+    for end in ends(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE | Hop.CALLER):
+        if isinstance(end, (Choice, Index)):
+            parts += end.options if isinstance(end, Choice) else [end.value]
+        elif _is_foreign(model, end):
+            return True
+    return any(_may_divide(model, part, (*seen, source)) for part in parts)
+
+
+def _is_foreign(model: Model, source: Expr) -> bool:
     if opens_stream(model, source):
         return False
     if not isinstance(source, Call) and any(holds_options(model, part) for part in walk(source)):

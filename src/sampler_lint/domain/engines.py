@@ -113,13 +113,7 @@ def may_be_told(model: Model, run: Run, sampler: Obj | None) -> bool:
 
     ``sampler`` is None where only the framework has it, as ``loader.sampler``.
     """
-    files = program_files(model)
-    origin = model.module_of(run.call.scope)
-    near = [
-        module
-        for module in model.project.modules_in(model.project.program_of(origin))
-        if not files.run_apart(origin, module)
-    ]
+    near = program_files(model).running_with(model.module_of(run.call.scope))
     setters = [
         (call.scope, call.func.value) for call in model.epoch_setters if isinstance(call.func, Attr)
     ]

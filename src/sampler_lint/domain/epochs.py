@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -325,18 +325,22 @@ def _given_to_train(model: Model, cls: Class) -> list[Obj]:
 
 def hooks_undivided(model: Model) -> Iterator[tuple[Function, Obj]]:
     """The methods that give loaders to train with which no framework divides, with the loaders."""
-    for _, cls in model.classes():
-        for table in _tables_of(model, cls):
-            for name in () if table.divides_hooked else sorted(table.train_hooks):
-                if (hook := cls.method(name)) is not None:
-                    yield from ((hook, loader) for loader in _returned(model, cls, name))
+    return _by_hooks(
+        model, lambda table: frozenset() if table.divides_hooked else table.train_hooks
+    )
 
 
 def hooked_to_evaluate(model: Model) -> Iterator[tuple[Function, Obj]]:
     """The methods by which frameworks are given loaders to evaluate with, each with its loaders."""
+    return _by_hooks(model, lambda table: table.evaluation_hooks)
+
+
+def _by_hooks(
+    model: Model, hooks: Callable[[catalog.Framework], frozenset[str]]
+) -> Iterator[tuple[Function, Obj]]:
     for _, cls in model.classes():
         for table in _tables_of(model, cls):
-            for name in sorted(table.evaluation_hooks):
+            for name in sorted(hooks(table)):
                 if (hook := cls.method(name)) is not None:
                     yield from ((hook, loader) for loader in _returned(model, cls, name))
 

@@ -248,6 +248,12 @@ class ProgramFiles:
         """
         return not self.run_together(one, other) and all(map(self.has_script, (one, other)))
 
+    def running_with(self, module: Module) -> list[Module]:
+        """The files of a file's program that may run with it, itself among them."""
+        project = self.model.project
+        others = project.modules_in(project.program_of(module))
+        return [other for other in others if not self.run_apart(module, other)]
+
     def has_script(self, module: Module) -> bool:
         """Whether some script leads to a file by its imports, or is it."""
         return any(map(self._is_script, self.leading_to(module.path)))

@@ -312,13 +312,8 @@ def _of_lightning(model: Model, module: Module) -> tuple[list[Scope], list[Call]
     """The scopes of a program that may run with a file, and what they call of Lightning's."""
     known: dict[Module, tuple[list[Scope], list[Call]]] = model.memo.setdefault(_of_lightning, {})
     if module not in known:
-        files, injection = program_files(model), injections(model)
-        scopes = [
-            scope
-            for each in model.project.modules_in(injection.program(module))
-            if not files.run_apart(module, each)
-            for scope in each.facts.scopes
-        ]
+        injection, together = injections(model), program_files(model).running_with(module)
+        scopes = [scope for each in together for scope in each.facts.scopes]
         made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
         known[module] = scopes, made
     return known[module]
@@ -332,7 +327,6 @@ def left_out(model: Model, loader: Obj) -> Left | None:
     if loader.site is None or is_guarded(loader.site):
         return None
     module = model.module_of(loader.site.scope)
-    files = program_files(model)
     for framework in sorted(injections(model).trainers(module)):
         known = catalog.sharders(framework)
         loops = loops_over(model, loader) if known else []
@@ -344,11 +338,7 @@ def left_out(model: Model, loader: Obj) -> Left | None:
             _takes_share(node) for scope in scopes for node in nodes_in(statements(scope.body))
         ):
             return None
-        together = [
-            each
-            for each in model.project.modules_in(model.project.program_of(module))
-            if not files.run_apart(module, each)
-        ]
+        together = program_files(model).running_with(module)
         if not any(_may_be_handed(model, each, framework, loader) for each in together):
             return Left(made[0], through=next(iter(known)).rpartition(".")[2])
     return None
@@ -362,12 +352,7 @@ def taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Expr | None:
     module = model.module_of(hook)
     if loader.site is None or is_guarded(loader.site):
         return None
-    files = program_files(model)
-    together = [
-        each
-        for each in model.project.modules_in(model.project.program_of(module))
-        if not files.run_apart(module, each)
-    ]
+    together = program_files(model).running_with(module)
     scopes = {scope for each in together for scope in each.facts.scopes}
     if _differs_by_rank(scopes, loader.site) or any(
         _takes_share(node) for scope in scopes for node in nodes_in(statements(scope.body))

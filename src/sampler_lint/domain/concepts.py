@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from sampler_lint.analysis.arguments import ORDERS_OF_LOADER
 from sampler_lint.analysis.values import Ext, Value
 from sampler_lint.limits import LONGEST_STRING
 from sampler_lint.parameters import AGREES
@@ -315,7 +316,7 @@ PROTOCOL = ("__iter__", "__len__", "set_epoch")
 GIVES_STATE = Concept(spelled=re.compile(r"^_*(?:get_?)?state(?:_dict)?_*$"))
 RESTORES = Concept(spelled=re.compile(r"^_*(?:load_|set_?)state(?:_dict)?_*$"))
 #: The arguments of a loader that are samplers, and its attributes.
-SAMPLER_ARGUMENTS = frozenset({"sampler", "batch_sampler"})
+SAMPLER_ARGUMENTS = ORDERS_OF_LOADER
 
 SAMPLER = Concept(spelled=re.compile(r"sampler", re.IGNORECASE))
 BATCH_SIZE = Concept(spelled=re.compile(r"batch_?size(?!s)|(^|_)bs$|^_?bsz?$", re.IGNORECASE))

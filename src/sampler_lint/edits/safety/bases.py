@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.callers import deriving, unread
 from sampler_lint.edits.safety.kinds import scope_at
+from sampler_lint.edits.safety.outlines import unread
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.nodes import Call, Class, Expr, If, Raise, Simple, last_name
@@ -49,10 +49,10 @@ def other_init(model: Model, changed: Changed) -> str | None:
         cls = next((one for one in around if isinstance(one, ast.ClassDef)), None)
         if cls is None:
             continue
-        for shown, root in unread(model, cls.name.encode()):
-            for derived, _ in deriving(root, {cls.name}):
+        for shown, outline in unread(model, cls.name.encode()):
+            for derived, _ in outline.deriving({cls.name}):
                 if len(derived.bases) > 1:
-                    return f"{shown}:{derived.lineno} has other bases, too"
+                    return f"{shown}:{derived.row} has other bases, too"
     return None
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,55 +93,6 @@ def _trees(
                 yield shown, Tree(SourceFile(shown, data).text)
         except (SourceError, SyntaxError, ValueError, RecursionError):
             continue
-
-
-def unread(model: Model, *words: bytes) -> Iterator[tuple[str, ast.Module]]:
-    """The files that say one of the words, and that no rule looks at: they name no sampler."""
-    saying = _saying(model, words)
-    known: dict[str, ast.Module | None] = model.memo.setdefault(unread, {})
-    for path in dict.fromkeys(path for word in words for path in saying[word]):
-        shown = model.project.files[path]
-        if path not in known:
-            known[path] = None
-            with contextlib.suppress(SourceError, SyntaxError, ValueError, RecursionError):
-                text = SourceFile(shown, model.project.bytes_of(path)).text
-                known[path] = ast.parse(text)
-        root = known[path]
-        if root is not None:
-            yield shown, root
-
-
-def deriving(root: ast.Module, names: Collection[str]) -> Iterator[tuple[ast.ClassDef, str]]:
-    """The classes of a file with a base of one of the names, which it may import as another."""
-    meant = {
-        one.asname: one.name
-        for one in ast.walk(root)
-        if isinstance(one, ast.alias) and one.asname is not None
-    }
-    classes = (node for node in ast.walk(root) if isinstance(node, ast.ClassDef))
-    for node in classes:
-        for base in node.bases:
-            spelled = ast.unparse(base)
-            name = meant.get(spelled, spelled).rpartition(".")[2]
-            if name in names:
-                yield node, name
-
-
-def _saying(model: Model, words: Collection[bytes]) -> dict[bytes, list[str]]:
-    """The files without a sampler word that say each word, each file read once for new ones."""
-    known: dict[bytes, list[str]] = model.memo.setdefault(_saying, {})
-    new = {word for word in words if word not in known}
-    known.update((word, []) for word in new)
-    looked_at = {module.path for module in model.project.candidates}
-    for path in model.project.files.keys() - looked_at if new else ():
-        with contextlib.suppress(SourceError):
-            data = model.project.bytes_of(path)
-            for word in new:
-                if word in data:
-                    known[word].append(path)
-    for word in new:
-        known[word].sort()
-    return known
 
 
 def unseen(model: Model, function: Function, param: Param) -> str | None:

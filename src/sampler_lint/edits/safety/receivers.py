@@ -23,10 +23,11 @@ from sampler_lint.analysis.values import (
 from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.callers import deriving, unread, unseen
+from sampler_lint.edits.safety.callers import unseen
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
+from sampler_lint.edits.safety.outlines import unread
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import binder_of, self_class, statements, unparse, walk
@@ -316,21 +317,14 @@ def _stored_unseen(model: Model, expr: Attr) -> str | None:
     if store is not None:
         return f"{model.place(store.scope, store.target)} may replace `{expr.name}`"
     names = {cls.name: {*_makers(model, cls, expr.name)} for cls in classes}
-    for shown, root in unread(model, expr.name.encode(), *(name.encode() for name in names)):
-        for node in _stored_in(root, expr.name):
-            if path(node.value) != "self":
-                return f"{shown}:{node.lineno} may replace `{expr.name}`"
-        for derived, name in deriving(root, names):
-            methods = {one.name for one in derived.body if isinstance(one, FUNCTIONS)}
-            if names[name] & methods or any(_stored_in(derived, expr.name)):
-                return f"{shown}:{derived.lineno} makes its own `{expr.name}`"
+    words = (f".{expr.name}".encode(), *(name.encode() for name in names))
+    for shown, outline in unread(model, *words):
+        for row in outline.stores.get(expr.name, ()):
+            return f"{shown}:{row} may replace `{expr.name}`"
+        for derived, name in outline.deriving(names):
+            if names[name] & derived.methods or expr.name in derived.stores:
+                return f"{shown}:{derived.row} makes its own `{expr.name}`"
     return None
-
-
-def _stored_in(tree: ast.AST, name: str) -> Iterator[ast.Attribute]:
-    """The places that store an attribute of that name."""
-    attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return (one for one in attributes if one.attr == name and isinstance(one.ctx, ast.Store))
 
 
 def _may_replace(model: Model, store: Store) -> bool:

@@ -1,0 +1,95 @@
+"""What the files store and derive that no rule looks at, for they name no sampler."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.texts import FUNCTIONS
+from sampler_lint.source import SourceError, SourceFile
+
+
+@dataclass
+class ClassOutline:
+    """A class of such a file: the names of its bases, its methods and what is stored in it."""
+
+    row: int
+    bases: list[str]
+    methods: set[str]
+    stores: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Outline:
+    """The classes of a file, and the lines at which attributes of others than ``self`` are set."""
+
+    classes: list[ClassOutline]
+    stores: dict[str, list[int]]
+
+    def deriving(self, names: Collection[str]) -> Iterator[tuple[ClassOutline, str]]:
+        """The classes with a base of one of the names, and that name."""
+        for cls in self.classes:
+            yield from ((cls, name) for name in cls.bases if name in names)
+
+
+def unread(model: Model, *words: bytes) -> Iterator[tuple[str, Outline]]:
+    """The files that say one of the words, and that no rule looks at."""
+    saying = _saying(model, words)
+    known: dict[str, Outline | None] = model.memo.setdefault(unread, {})
+    for path in dict.fromkeys(path for word in words for path in saying[word]):
+        shown = model.project.files[path]
+        if path not in known:
+            known[path] = None
+            with contextlib.suppress(SourceError, SyntaxError, ValueError, RecursionError):
+                text = SourceFile(shown, model.project.bytes_of(path)).text
+                known[path] = _outline(ast.parse(text))
+        outline = known[path]
+        if outline is not None:
+            yield shown, outline
+
+
+def _outline(root: ast.Module) -> Outline:
+    outline = Outline([], {})
+    meant: dict[str, str] = {}
+    left: list[tuple[ast.AST, tuple[ClassOutline, ...]]] = [(root, ())]
+    while left:
+        node, around = left.pop()
+        if isinstance(node, ast.alias) and node.asname is not None:
+            meant[node.asname] = node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            for cls in around:
+                cls.stores.add(node.attr)
+            if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                outline.stores.setdefault(node.attr, []).append(node.lineno)
+        elif isinstance(node, ast.ClassDef):
+            methods = {one.name for one in node.body if isinstance(one, FUNCTIONS)}
+            cls = ClassOutline(node.lineno, [ast.unparse(base) for base in node.bases], methods)
+            outline.classes.append(cls)
+            around = (*around, cls)
+        left.extend((child, around) for child in ast.iter_child_nodes(node))
+    for cls in outline.classes:
+        cls.bases = [meant.get(base, base).rpartition(".")[2] for base in cls.bases]
+    outline.classes.sort(key=lambda cls: cls.row)
+    for rows in outline.stores.values():
+        rows.sort()
+    return outline
+
+
+def _saying(model: Model, words: Collection[bytes]) -> dict[bytes, list[str]]:
+    """The files without a sampler word that say each word, each file read once for new ones."""
+    known: dict[bytes, list[str]] = model.memo.setdefault(_saying, {})
+    new = {word for word in words if word not in known}
+    known.update((word, []) for word in new)
+    looked_at = {module.path for module in model.project.candidates}
+    for path in model.project.files.keys() - looked_at if new else ():
+        with contextlib.suppress(SourceError):
+            data = model.project.bytes_of(path)
+            for word in new:
+                if word in data:
+                    known[word].append(path)
+    for word in new:
+        known[word].sort()
+    return known

@@ -81,14 +81,23 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
         return owner.attribute(name) if owner.has(name) else default[0]
     if default and isinstance(owner, Given):
         return default[0]  # a configuration need not say it
-    if default and isinstance(owner, (Data, External)) and not name == "indices":
-        raise CannotTellError(f"whether there is `{name}`")
+    if default and type(owner) in _PLAIN and not hasattr(type(owner), name):
+        return default[0]
+    if default and isinstance(owner, (Data, External)) and name != "indices":
+        return run.attribute(owner, name) if _may_have(owner, name) else default[0]
     try:
         return run.attribute(owner, name)
     except RaisedError as error:
         if default and error.kind == "AttributeError":
             return default[0]
         raise
+
+
+def _may_have(owner: Data | External, name: str) -> bool:
+    """Whether a part of the data is taken to have an attribute, while arguments are guessed."""
+    if isinstance(owner, External) or Data.stand_ins is None or Data.traced:
+        raise CannotTellError(f"whether there is `{name}`")
+    return said(Data.stand_ins, f"hasattr({PLACE.sub('[]', owner.key)}, {name!r})")
 
 
 @BUILTINS(Cost.FLAT)
@@ -216,10 +225,10 @@ def sort_keys(run: Run, listed: list[Any], key: Any) -> list[Any]:
     keys = listed if key is None else [run.call(key, [value], {}) for value in listed]
     if key is not None and any(value is UNKNOWN for value in keys):
         return [0 for _ in keys]  # by chance: any order is as good
-    return [plain(value) for value in (keys if key is None else _without_chance(keys))]
+    return [plain(value) for value in (keys if key is None else without_chance(keys))]
 
 
-def _without_chance(keys: list[Any]) -> list[Any]:
+def without_chance(keys: list[Any]) -> list[Any]:
     """The keys, without the places of tuples that are not known in each of them."""
     length = len(keys[0]) if keys and isinstance(keys[0], tuple) else 0
     if not length or not all(isinstance(each, tuple) and len(each) == length for each in keys):

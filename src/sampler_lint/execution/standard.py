@@ -291,7 +291,7 @@ def _getenv(run: Run, name: Any, default: Any = None) -> Any:
 @DOTTED(Cost.FLAT, "os.environ.__contains__")
 def _is_set(run: Run, name: Any) -> bool:
     """Whether there is such a variable: those of torch's launcher there are."""
-    if name not in _LAUNCHED:
+    if not isinstance(name, str) or name not in _LAUNCHED:
         raise CannotTellError("whether a variable is set")
     return True
 

@@ -77,6 +77,7 @@ def _readable(value: Any, what: str) -> int | float | str:
 def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
     if not isinstance(name, str):
         raise CannotTellError("getattr")
+    BUDGET.text(len(name))
     if default and isinstance(owner, Source):
         return owner.attribute(name) if owner.has(name) else default[0]
     if default and isinstance(owner, Given):

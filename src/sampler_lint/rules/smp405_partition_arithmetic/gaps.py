@@ -50,10 +50,11 @@ def gaps(module: Module, function: Function) -> Iterator[Suspect]:
 
 def _parsed(module: Module, function: Function) -> ast.AST | None:
     """The body of the function as Python has it, with its columns as they are."""
-    first, last = function.body[0].row, function.body[-1].end_row
-    rows = module.source.text.split("\n")[first - 1 : last]
+    source, last = module.source, function.body[-1]
+    start = source.offset(function.body[0].row, 0)
+    text = source.stretch(start, source.offset(last.end_row, last.end_col))
     try:
-        return ast.parse("\n".join(["if 1:", *rows]))
+        return ast.parse(f"if 1:\n{text}")
     except (SyntaxError, ValueError):
         return None
 

@@ -85,20 +85,13 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
     if default and type(owner) in _PLAIN and not hasattr(type(owner), name):
         return default[0]
     if default and isinstance(owner, (Data, External)) and name != "indices":
-        return run.attribute(owner, name) if _may_have(owner, name) else default[0]
+        raise CannotTellError(f"whether there is `{name}`")
     try:
         return run.attribute(owner, name)
     except RaisedError as error:
         if default and error.kind == "AttributeError":
             return default[0]
         raise
-
-
-def _may_have(owner: Data | External, name: str) -> bool:
-    """Whether a part of the data is taken to have an attribute, while arguments are guessed."""
-    if isinstance(owner, External) or Data.stand_ins is None or Data.traced:
-        raise CannotTellError(f"whether there is `{name}`")
-    return said(Data.stand_ins, f"hasattr({PLACE.sub('[]', owner.key)}, {name!r})")
 
 
 @BUILTINS(Cost.FLAT)

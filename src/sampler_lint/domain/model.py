@@ -308,7 +308,7 @@ class Model:
     def _passed_for(self, cls: Class) -> dict[str, tuple[Passed, ...]]:
         """What the tree passes for the parameters of a class, wherever it builds one."""
         from sampler_lint.execution.values import Passed
-        from sampler_lint.parameters import Role
+        from sampler_lint.parameters import Role, role_of
 
         roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.WORLD_SIZE))
         out: dict[str, dict[Passed, None]] = {}
@@ -316,6 +316,8 @@ class Model:
             for name in self.flow.params(cls) or ():
                 given = self.flow.argument(obj, name)
                 if given is None:
+                    if role_of(name) is Role.DROP_LAST:  # its default, or nobody knows what
+                        out.setdefault(name, {})[Passed(Role.DROP_LAST)] = None
                     continue
                 found = out.setdefault(name, {})
                 for value in self.flow.values(given):

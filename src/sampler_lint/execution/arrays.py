@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, Cost, Table
-from sampler_lint.execution.errors import CannotTellError, RaisedError
+from sampler_lint.execution.builtin import without_chance
+from sampler_lint.execution.errors import CannotTellError, Kind, RaisedError
 from sampler_lint.execution.items import item
 from sampler_lint.execution.operators import (
     binary,
@@ -27,6 +28,7 @@ from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
     External,
+    Given,
     Places,
     Run,
     key,
@@ -67,6 +69,8 @@ def _randperm(run: Run, n: Any, **keywords: Any) -> Array:
 
 @RANDOM(Cost.FLAT)
 def _shuffle(run: Run, values: Any, *more: Any) -> None:
+    if isinstance(values, Given):
+        raise values.wanted(Kind.SEQUENCE)
     if not isinstance(values, (list, Array)):
         raise CannotTellError("shuffle()")
     items = values.items if isinstance(values, Array) else values
@@ -409,9 +413,19 @@ def _argsort(run: Run, values: Any, *axis: Any, **keywords: Any) -> Array:
     return Array(_order(run, run.listed(values), keywords))
 
 
+@ARRAYS(Cost.BY_ITEM)
+def _lexsort(run: Run, keys: Any, **keywords: Any) -> Array:
+    """The places sorted by the last key, and among equals by those before."""
+    rows = [run.listed(each) for each in reversed(run.listed(keys))]
+    if len({len(row) for row in rows}) != 1:
+        raise CannotTellError("lexsort()")
+    return Array(_order(run, [*zip(*rows, strict=True)], keywords))
+
+
 def _order(run: Run, listed: list[Any], keywords: dict[str, Any]) -> list[int]:
     if any(value is UNKNOWN for value in listed):
         return BUDGET.collect(range(len(listed)))  # as good as any
+    listed = without_chance(listed)
     backwards = run.true(keywords.get("descending", False))
     return order([plain(value) for value in listed], reverse=backwards)
 

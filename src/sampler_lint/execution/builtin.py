@@ -77,11 +77,14 @@ def _readable(value: Any, what: str) -> int | float | str:
 def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
     if not isinstance(name, str):
         raise CannotTellError("getattr")
+    BUDGET.text(len(name))
     if default and isinstance(owner, Source):
         return owner.attribute(name) if owner.has(name) else default[0]
     if default and isinstance(owner, Given):
         return default[0]  # a configuration need not say it
-    if default and isinstance(owner, (Data, External)) and not name == "indices":
+    if default and type(owner) in _PLAIN and not hasattr(type(owner), name):
+        return default[0]
+    if default and isinstance(owner, (Data, External)) and name != "indices":
         raise CannotTellError(f"whether there is `{name}`")
     try:
         return run.attribute(owner, name)
@@ -216,10 +219,10 @@ def sort_keys(run: Run, listed: list[Any], key: Any) -> list[Any]:
     keys = listed if key is None else [run.call(key, [value], {}) for value in listed]
     if key is not None and any(value is UNKNOWN for value in keys):
         return [0 for _ in keys]  # by chance: any order is as good
-    return [plain(value) for value in (keys if key is None else _without_chance(keys))]
+    return [plain(value) for value in (keys if key is None else without_chance(keys))]
 
 
-def _without_chance(keys: list[Any]) -> list[Any]:
+def without_chance(keys: list[Any]) -> list[Any]:
     """The keys, without the places of tuples that are not known in each of them."""
     length = len(keys[0]) if keys and isinstance(keys[0], tuple) else 0
     if not length or not all(isinstance(each, tuple) and len(each) == length for each in keys):

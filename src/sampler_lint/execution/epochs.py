@@ -110,10 +110,16 @@ def ignores_seed(interpreter: Interpreter, cls: Class) -> bool:
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls))
         world, spec.seeded = welcoming(interpreter, spec)[0], True
-        found = [
-            _by_seed(interpreter, spec, world._replace(drop_last=spec.drops[0]), option)
-            for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
-        ]
+        by_seed = partial(_by_seed, interpreter, spec, world._replace(drop_last=spec.drops[0]))
+        try:
+            by_seed(None)
+        except OverBudgetError:
+            raise
+        except (RaisedError, *SILENT):
+            if not guess(spec, lambda: by_seed(None) is not None):
+                return False
+        options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+        found = [by_seed(option) for option in options]
     except (RaisedError, *SILENT):
         return False
     drawn = [same for same in found if same is not None]
@@ -131,10 +137,11 @@ def _by_seed(
     """
     seen = []
     for spec.seed in (SMALL_NUMBER, SMALL_NUMBER + 1):
+        interpreter.guesses = spec.guesses is not None
         interpreter.restart(world.ranks, 0)
         instance = spec.build(world, 0, option)
         built = (*interpreter.chance.trace, *interpreter.chance.said)
-        found = _pass(interpreter, instance, 1)
+        found = _pass(interpreter, instance, 1, ends=False)
         if found.draws and (not found.seeded or None in built):
             raise CannotTellError("what it draws by")
         seen.append((built, found.trace, found.yielded, found.draws))
@@ -232,8 +239,11 @@ def _with(
     return EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
 
 
-def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
-    """Set the epoch, and what happens from there to the end of the pass."""
+def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: bool = True) -> _Pass:
+    """Set the epoch, and what happens from there to the end of the pass.
+
+    Of one that goes on for ever, what happens in more than an epoch, unless it must end.
+    """
     setter = interpreter.method(instance, "set_epoch")
     interpreter.chance.begin()
     if setter is not None:
@@ -246,7 +256,7 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
         ]
     finally:
         interpreter.watch = None
-    if len(yielded) == MOST_HANDED_OUT:
+    if ends and len(yielded) == MOST_HANDED_OUT:
         raise CannotTellError("whether it ends")
     chance = interpreter.chance
     told = all(said is not None for said in chance.said)

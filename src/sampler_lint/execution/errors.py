@@ -46,6 +46,8 @@ class Kind(Enum):
     SEQUENCE = auto()
     MAPPING = auto()
     TEXT = auto()
+    ANSWER = auto()
+    """Of no argument: what is asked of one, such as whether it has an attribute."""
 
 
 class GoesOnError(CannotTellError):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sampler_lint.execution import items, library, operators
+from sampler_lint.execution import items, library, operators, standard
 from sampler_lint.execution.budget import (
     BUDGET,
 )
@@ -44,6 +44,8 @@ _NOT_HERE = object()
 
 class Expressions(Run):
     """Evaluates expressions, and assigns to them."""
+
+    lends: bool
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression."""
@@ -96,6 +98,8 @@ class Expressions(Run):
             return self.call(getter, [key], {})
         if isinstance(owner, External):
             return self.call(External(f"{owner.dotted}.__getitem__"), [key], {})
+        if key is UNKNOWN and isinstance(owner, (dict, list, tuple, Array)):
+            self.lends = self.lends or standard.lends(owner)
         return items.item(owner, key)
 
     def _key(self, node: ast.expr, frame: Frame) -> Any:
@@ -244,7 +248,10 @@ class Expressions(Run):
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(right, Given):
                 raise right.wanted(Kind.SEQUENCE)
-            if isinstance(right, (External, Data)) or right is UNKNOWN:
+            if isinstance(right, External):
+                held = self.call(External(f"{right.dotted}.__contains__"), [left], {})
+                return self.true(held) is isinstance(op, ast.In)
+            if isinstance(right, Data) or right is UNKNOWN:
                 raise CannotTellError("what is in it")
             method = self.method(right, "__contains__") if isinstance(right, Instance) else None
             if method is not None:
@@ -257,6 +264,8 @@ class Expressions(Run):
                 raise CannotTellError("whether it is None")
             if isinstance(op, (ast.Eq, ast.NotEq)):
                 return (left is right) is isinstance(op, ast.Eq)
+        if left is UNKNOWN or right is UNKNOWN:
+            return UNKNOWN
         left, right = _operand(left), _operand(right)
         if isinstance(left, Instance) or isinstance(right, Instance):
             is_constant = any(isinstance(s, Instance) and s.klass.constants for s in (left, right))
@@ -372,6 +381,8 @@ class Expressions(Run):
         elif isinstance(target, ast.Subscript):
             container = self.value(target.value, frame)
             key = self._key(target.slice, frame)
+            if container is UNKNOWN and self.lends:
+                raise CannotTellError("which of its items is changed")
             items.store(container, key, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             value = value.data if isinstance(value, Told) else value

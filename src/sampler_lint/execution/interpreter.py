@@ -108,6 +108,8 @@ class Interpreter(Statements):
         """Whether the type was asked of something that stands for an argument."""
         self.guesses = False
         """Whether arguments of which only the use is known are guessed."""
+        self.lends = False
+        """Whether an item that a method may change was taken, and nobody knows which."""
         self.touched: set[Names] = set()
         """Those of which something has been made in this process."""
         self.told: dict[Class, Mapping[str, tuple[Passed, ...]]] = {}
@@ -122,6 +124,7 @@ class Interpreter(Statements):
         """Be another process, with a fresh budget; module globals are made again."""
         self.world, self.rank = world, rank
         self.depth = self.agreed = 0
+        self.lends = False
         self.chance = Chance()
         BUDGET.restart()
         for names in self.touched:
@@ -511,6 +514,8 @@ class Interpreter(Statements):
                 return Native(lambda *args, **keywords: owner)
             return owner.part(f".{name}")
         if owner is UNKNOWN:
+            if self.lends and name in methods.CHANGING:
+                raise CannotTellError("which of its items is changed")
             return UNKNOWN
         if isinstance(owner, Told) and not hasattr(int, name) and not methods.keeps_array(name):
             return owner.data.part(f".{name}")

@@ -37,8 +37,17 @@ from sampler_lint.execution.values import (
 )
 
 LIST, DICT, SET, STR, ARRAY = Table(), Table(), Table(), Table(), Table()
+#: Of a queue between threads.
+QUEUE = Table()
 #: By the type of their object, which is their first argument.
 METHODS = {dict: DICT, list: LIST, set: SET, str: STR, Array: ARRAY}
+#: Methods that change their object.
+CHANGING = frozenset(
+    {
+        "add", "append", "appendleft", "clear", "discard", "extend", "fill", "insert", "pop",
+        "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update",
+    }
+)  # fmt: skip
 #: Attributes of arrays.
 FACTS = Table()
 
@@ -79,7 +88,8 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
         return owner.maxlen
     if isinstance(owner, Array) and name in FACTS:
         return perform(FACTS[name], run, (owner,), {})
-    method = methods_of(owner).get(name)
+    queued = isinstance(owner, Queue) and owner.is_of_threads
+    method = QUEUE.get(name) if queued else methods_of(owner).get(name)
     if method is not None:
         return Native(lambda *args, **kw: perform(method, run, (owner, *args), kw))
     if isinstance(owner, Array) and name == "index":
@@ -121,6 +131,20 @@ def _whole(run: Run, array: Array, *args: Any, **keywords: Any) -> Array:
     return array.map(
         lambda item: _whole(run, item) if isinstance(item, Array) else integer(run, item)
     )
+
+
+@ARRAY(Cost.BY_ITEM, "fill", "fill_")
+def _fill(run: Run, array: Array, value: Any) -> Array:
+    store(array, slice(None), value)
+    return array
+
+
+@ARRAY(Cost.BY_ITEM)
+def _narrow(run: Run, array: Array, dim: Any, start: Any, length: Any) -> Array:
+    first = plain(start)
+    places: Any = slice(first, first + plain(length))
+    found: Array = item(array, (*[slice(None)] * plain(dim), places))
+    return found
 
 
 @ARRAY(Cost.BY_ITEM, "view", "reshape")
@@ -192,6 +216,13 @@ def _pop(run: Run, owner: list[Any], index: Any = -1) -> Any:
         raise RaisedError("IndexError") from error
 
 
+@QUEUE(Cost.SHALLOW, "get", "get_nowait")
+def _take(run: Run, owner: Queue, *more: Any, **keywords: Any) -> Any:
+    if not owner:
+        raise CannotTellError("how long it waits")
+    return owner.pop(0)
+
+
 @LIST(Cost.BY_ITEM)
 def _sort(run: Run, owner: list[Any], key: Any = None, reverse: Any = False) -> None:
     owner[:] = in_order(run, owner, key=key, reverse=reverse)
@@ -239,6 +270,9 @@ def keeps_array(name: str) -> bool:
 LIST(Cost.FLAT, "__getitem__")(lambda run, owner, index: item(owner, plain(index)))
 LIST(Cost.SHALLOW, "appendleft")(lambda run, owner, value: owner.insert(0, value))
 LIST(Cost.SHALLOW, "popleft")(lambda run, owner: _pop(run, owner, 0))
+QUEUE(Cost.FLAT, "put", "put_nowait")(lambda run, owner, value, *more, **kw: owner.append(value))
+QUEUE(Cost.FLAT, "qsize")(lambda run, owner: len(owner))
+QUEUE(Cost.FLAT, "empty")(lambda run, owner: not owner)
 LIST.own(Cost.SHALLOW, "reverse", "clear", "copy")
 LIST(Cost.SHALLOW, "insert")(lambda run, owner, index, value: owner.insert(plain(index), value))
 LIST.own(Cost.DEEP, "index", "count", "remove")
@@ -269,7 +303,7 @@ ARRAY(Cost.BY_ITEM, "random_")(
 ARRAY(Cost.BY_ITEM, "new_zeros")(lambda run, array, *size: perform(ARRAYS["zeros"], run, size, {}))
 ARRAY(Cost.FLAT, "__len__")(lambda run, array: len(array.items))
 ARRAY(Cost.FLAT, "dim")(lambda run, array: len(array.shape))
-ARRAY(Cost.BY_ITEM, "fill")(lambda run, array, value: store(array, slice(None), value))
+ARRAY(Cost.BY_ITEM, "zero_")(lambda run, array: _fill(run, array, 0))
 for _name in ("split", "chunk"):
     ARRAY(Cost.BY_ITEM, _name)(_function(TORCH, _name))
 ARRAY(Cost.FLAT, "__getitem__")(lambda run, array, index: item(array, plain(index)))

@@ -179,7 +179,7 @@ def compare(kind: type[ast.cmpop], left: Any, right: Any) -> Any:
         weigh(left)
         weigh(right)
     if left is UNKNOWN or right is UNKNOWN:
-        raise CannotTellError("what the array holds")
+        return UNKNOWN
     left, right = plain(left), plain(right)
     try:
         return COMPARISONS[kind](left, right)

@@ -170,6 +170,9 @@ class SetUp:
         """The values of ``drop_last`` to be tried."""
         if self.settled is not None and self.settled[0] == "drop_last":
             return (self.settled[1],)
+        passed = self.klass.passed.get("drop_last", ())
+        if len(passed) == 1 and type(passed[0].value) is bool:
+            return (passed[0].value,)  # the program builds it with no other
         return (False, True) if self.takes_drop_last else (False,)
 
     def settlements(self) -> Iterator[tuple[str, Any] | None]:
@@ -479,6 +482,7 @@ _SEQUENCES: dict[str, Callable[[World], Any]] = {
 STAND_INS: dict[Kind, tuple[Any, ...]] = {
     Kind.NUMBER: (0, 2, 1, "size"),
     Kind.FLAG: (False, True, "something", *_SEQUENCES),
+    Kind.ANSWER: (False, True),
     Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
     Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
 }

@@ -27,6 +27,7 @@ from sampler_lint.execution.values import (
     Queue,
     Record,
     Run,
+    elements,
     key,
     perform,
     plain,
@@ -51,6 +52,17 @@ class Defaults(dict[Any, Any]):
     def __missing__(self, key: Any) -> Any:
         self[key] = self.make()
         return self[key]
+
+
+def lends(owner: Any) -> bool:
+    """Whether an item of it, nobody knows which, may be one that a method changes."""
+    if isinstance(owner, Defaults) and not owner:
+        return isinstance(owner.make(), _CHANGEABLE)
+    parts = owner.values() if isinstance(owner, dict) else elements(owner)
+    return any(isinstance(part, _CHANGEABLE) for part in parts or ())
+
+
+_CHANGEABLE = (Array, Instance, dict, list, set)
 
 
 @DOTTED(Cost.FLAT, "typing.cast")
@@ -122,6 +134,13 @@ def _deque(run: Run, values: Any = (), maxlen: Any = None) -> Queue:
     queue.maxlen = None if maxlen is None else plain(maxlen)
     if queue.maxlen is not None:
         del queue[: max(0, len(queue) - queue.maxlen)]
+    return queue
+
+
+@DOTTED(Cost.FLAT, "queue.Queue")
+def _queue(run: Run, maxsize: Any = 0) -> Queue:
+    queue = Queue()
+    queue.is_of_threads = True
     return queue
 
 
@@ -269,6 +288,15 @@ def _getenv(run: Run, name: Any, default: Any = None) -> Any:
     return UNKNOWN if default is None or _OF_PROCESSES.search(name) else default
 
 
+@DOTTED(Cost.FLAT, "os.environ.__contains__")
+def _is_set(run: Run, name: Any) -> bool:
+    """Whether there is such a variable: those of torch's launcher there are."""
+    if not isinstance(name, str) or name not in _LAUNCHED:
+        raise CannotTellError("whether a variable is set")
+    return True
+
+
+_LAUNCHED = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK", "WORLD_SIZE"})
 #: In names of variables that say which node this is, or how many there are.
 _OF_NODES = re.compile("node|group|host", re.IGNORECASE)
 #: In names of those that say anything of processes.
@@ -339,6 +367,7 @@ DOTTED(Cost.BY_ITEM, "numpy.c_.__getitem__")(
 DOTTED(Cost.BY_ITEM, "numpy.r_.__getitem__")(
     lambda run, parts: perform(ARRAYS["concatenate"], run, [parts], {})
 )
+DOTTED(Cost.FLAT, "array.array")(lambda run, kind, values=(): run.listed(values))
 DOTTED(Cost.FLAT, "heapq.heapify")(lambda run, heap: None)
 DOTTED(Cost.FLAT, "functools.partial")(
     lambda run, function, *first, **kw: Native(

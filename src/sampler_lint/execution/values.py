@@ -259,7 +259,7 @@ def said(made: StandIns, key: str) -> bool:
     """
     found = made.of(key, key)
     if found is NOT_MADE:
-        raise WantedError(key, Kind.FLAG)
+        raise WantedError(key, Kind.ANSWER)
     return bool(found)
 
 
@@ -482,9 +482,10 @@ class Record(tuple[Any, ...]):
 
 
 class Queue(list[Any]):
-    """A ``deque`` of a bounded length."""
+    """A ``deque`` of a bounded length, or a ``queue.Queue``."""
 
     maxlen: int | None = None
+    is_of_threads = False
 
 
 @dataclass(eq=False)
@@ -602,6 +603,7 @@ class Run(Protocol):
     worker: tuple[int, int] | None
     stands_in: bool
     guesses: bool
+    lends: bool
     watch: Callable[[Instance], None] | None
     chance: Chance
     touched: set[Any]
@@ -762,6 +764,8 @@ def truth(value: Any) -> bool:
         if value.is_true:
             return True
         raise value.wanted(Kind.FLAG)
+    if isinstance(value, Data) and value.place is not None and Data.stand_ins is not None:
+        return said(Data.stand_ins, f"bool({PLACE.sub('[]', value.key)})")
     raise CannotTellError("whether it is true")
 
 

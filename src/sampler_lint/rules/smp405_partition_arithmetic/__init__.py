@@ -12,6 +12,7 @@ from sampler_lint.rules._trials import (
 from sampler_lint.rules.smp405_partition_arithmetic.counters import stuck_counters
 from sampler_lint.rules.smp405_partition_arithmetic.datasets import torn
 from sampler_lint.rules.smp405_partition_arithmetic.expressions import slips
+from sampler_lint.rules.smp405_partition_arithmetic.gaps import gaps
 from sampler_lint.rules.smp405_partition_arithmetic.shares import same_on_each
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import tried
 from sampler_lint.syntax.nodes import (
@@ -47,6 +48,7 @@ class PartitionArithmetic(Rule):
         simulation, it reports
 
         - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
+        - slices in a loop, or by the rank, each of which ends before the next one begins,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
         - a list compared with a batch size,
         - a step or a divisor that is the rank, which is 0 on the first one,
@@ -102,6 +104,7 @@ class PartitionArithmetic(Rule):
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)
+                    yield from gaps(module, scope)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, Cost, Table
-from sampler_lint.execution.errors import CannotTellError, RaisedError
+from sampler_lint.execution.errors import CannotTellError, Kind, RaisedError
 from sampler_lint.execution.items import item
 from sampler_lint.execution.operators import (
     binary,
@@ -27,6 +27,7 @@ from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
     External,
+    Given,
     Places,
     Run,
     key,
@@ -67,6 +68,8 @@ def _randperm(run: Run, n: Any, **keywords: Any) -> Array:
 
 @RANDOM(Cost.FLAT)
 def _shuffle(run: Run, values: Any, *more: Any) -> None:
+    if isinstance(values, Given):
+        raise values.wanted(Kind.SEQUENCE)
     if not isinstance(values, (list, Array)):
         raise CannotTellError("shuffle()")
     items = values.items if isinstance(values, Array) else values

@@ -389,26 +389,27 @@ def is_seed_name(name: str) -> bool:
     return _SEED_NAME.match(name) is not None
 
 
-def seeding_files(model: Model, program: str) -> list[Module]:
-    """The files of a program that seed more than torch's generators."""
-    known: dict[str, list[Module]] = model.memo.setdefault(seeding_files, {})
-    if program not in known:
-        known[program] = [
+def seeding_files(model: Model, program: str, *, also_torch: bool = False) -> list[Module]:
+    """The files of a program that seed more than torch's generators, or those as well."""
+    known: dict[tuple[str, bool], list[Module]] = model.memo.setdefault(seeding_files, {})
+    key = (program, also_torch)
+    if key not in known:
+        known[key] = [
             module
             for module in program_files(model).holding(program, _SEEDING.search)
-            if any(_seeds(model, call) for call in module.facts.all_calls)
+            if any(_seeds(model, call, also_torch=also_torch) for call in module.facts.all_calls)
         ]
-    return known[program]
+    return known[key]
 
 
 _SEEDING = re.compile(rb"seed\w{0,40}[ \t]*\(|enable_full_determinism")
 
 
-def _seeds(model: Model, call: Call) -> bool:
+def _seeds(model: Model, call: Call, *, also_torch: bool) -> bool:
     name = (last_name(call.func) or "").lower()
     return (
         ("seed" in name or name == "enable_full_determinism")
-        and "manual_seed" not in name
+        and (also_torch or "manual_seed" not in name)
         and not any(
             isinstance(scope, Function) and runs_in_worker(model, scope)
             for scope in call.scope.outward()

@@ -277,10 +277,14 @@ class GlobalDraw(NamedTuple):
 
     def is_by_workers(self, model: Model) -> bool:
         """Whether a loader's workers may draw it, whose generators torch seeds by its own."""
+        drawn_by = self.drawn_by(model)
+        return "worker" in drawn_by or "process" not in drawn_by
+
+    def drawn_by(self, model: Model) -> set[str]:
+        """Who is seen to draw it: the ``process``, and the ``worker`` of a loader."""
         if self.shared_by is None or self.call.scope.name == "__init__":
-            return False
-        runs_it = {_runs_it(model, scope) for scope, _ in chains(model, self.call.scope)}
-        return "worker" in runs_it or "process" not in runs_it
+            return {"process"}
+        return {_runs_it(model, scope) for scope, _ in chains(model, self.call.scope)} - {""}
 
 
 def _runs_it(model: Model, scope: Scope) -> str:

@@ -418,17 +418,18 @@ def _seeds(model: Model, call: Call, *, also_torch: bool) -> bool:
 
 
 def drawn_unseeded(model: Model, expr: Expr) -> str | None:
-    """The draw of a program of which nothing seeds ``random`` and numpy, as it is spelled.
+    """The draw of a program from a generator that nothing seeds, as it is spelled.
 
-    None where no script of the tree runs it: who does may seed them, as may a framework.
+    None where no script of the tree runs it: who does may seed it, as may a framework.
     """
-    draw = draw_of_process(model, expr)
+    draw, library = draw_of_process(model, expr) or (None, "")
     if draw is None:
         return None
     module, files = model.module_of(draw.scope), program_files(model)
     program = model.project.program_of(module)
     if not files.has_script(module) or any(
-        files.share_importer(module, other) for other in seeding_files(model, program)
+        files.share_importer(module, other)
+        for other in seeding_files(model, program, also_torch=library == "torch")
     ):
         return None
     together = (m for m in model.project.modules_in(program) if files.share_importer(module, m))

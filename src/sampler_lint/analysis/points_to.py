@@ -314,10 +314,10 @@ class Flow(Calls):
             case Unary(op="Not", operand=operand):
                 found = self.constants(operand, through)
                 return None if found is None else {not value for value in found}
-            case Choice(kind="if", test=test, options=[yes, no]):
-                found = self.constants(test, through)
-                if found is not None and len(found) == 1:
-                    return self.constants(yes if found.pop() else no, through)
+            case Choice(kind="if"):
+                option = self.chosen(expr, through)
+                if option is not expr:
+                    return self.constants(option, through)
                 return self._any_of(expr.options, through)
             case Choice(kind=kind, options=[first, *rest]):
                 found = self.constants(first, through)
@@ -344,6 +344,15 @@ class Flow(Calls):
         literals = {value.value for value in values if isinstance(value, Lit)}
         is_known = values and all(isinstance(value, Lit) for value in values)
         return literals if is_known else None
+
+    def chosen(self, expr: Expr, through: Call | None) -> Expr:
+        """What a conditional expression gives in the function called there, where that is known."""
+        while isinstance(expr, Choice) and expr.kind == "if" and expr.test is not None:
+            found = self.constants(expr.test, through)
+            if found is None or len(found) != 1:
+                break
+            expr = expr.options[0 if found.pop() else 1]
+        return expr
 
     def _any_of(self, options: list[Expr], through: Call | None) -> set[Any] | None:
         found = [self.constants(option, through) for option in options]

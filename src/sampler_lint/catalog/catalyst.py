@@ -19,6 +19,7 @@ FRAMEWORK = Framework(
     distributions=("catalyst",),
     releases=("20.1", "21.1", "21.6", "21.12", "22.2", "22.4"),
     trainers=frozenset({"dl", "Runner", "SupervisedRunner", "IRunner"}),
+    seeds=True,
     contracts=(
         Contract(
             "reads", "batch_sampler", ("batch_size",), Span(since="22.2"),

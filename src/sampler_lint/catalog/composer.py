@@ -18,6 +18,7 @@ FRAMEWORK = Framework(
         "0.24", "0.26", "0.28", "0.30", "0.32",
     ),
     trainers=frozenset({"Trainer", "DataSpec"}),
+    seeds=True,
     contracts=(
         Contract(
             "demands", "batch_sampler", ("DistributedSampler",), Span(since="0.21.3"),

@@ -175,6 +175,8 @@ class Framework(NamedTuple):
     """Methods of its classes that give loaders to evaluate or predict with."""
     divides_hooked: bool = True
     """Whether it divides the loaders that these methods give; if not, only those it makes."""
+    seeds: bool = False
+    """Whether it seeds the generators of its processes by itself."""
     sampler_hooks: frozenset[str] = frozenset()
     """Methods of its classes that give the sampler of a loader that it then shards."""
     imported_as: tuple[tuple[str, Span], ...] = ()

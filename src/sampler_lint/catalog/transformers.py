@@ -17,6 +17,7 @@ FRAMEWORK = Framework(
         "5.20", "5.23",
     ),
     trainers=frozenset({"Trainer", "Seq2SeqTrainer"}),
+    seeds=True,
     train_hooks=frozenset({"get_train_dataloader"}),
     evaluation_hooks=frozenset({"get_eval_dataloader", "get_test_dataloader"}),
     # `_inner_training_loop` takes what `get_train_dataloader` returns, which prepares its own.

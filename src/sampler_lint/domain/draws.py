@@ -106,26 +106,22 @@ def drawn_before_seeding(model: Model, expr: Expr) -> str | None:
 
     Where the function seeds the process only afterwards, each process has drawn another value.
     """
-    draw = draw_of_process(model, expr)
-    if draw is None:
-        return None
+    draw, library = draw_of_process(model, expr) or (None, "")
+    if draw is None or library == "torch":
+        return None  # torch, too, may have been seeded before the function is called
     seeders = [call for call in draw.scope.calls if _seeds_process(model, call)]
     is_late = seeders and all((c.row, c.col) > (draw.row, draw.col) for c in seeders)
     return f"{unparse(draw.func)}()" if is_late else None
 
 
-def draw_of_process(model: Model, expr: Expr) -> Call | None:
-    """A draw from the generator of ``random`` or numpy, which start from the system's entropy.
-
-    That of torch does not.
-    """
+def draw_of_process(model: Model, expr: Expr) -> tuple[Call, str] | None:
+    """A draw from a generator of the process, and whose: it starts from the system's entropy."""
     for node in walk(expr):
         if isinstance(node, Call) and (DRAW.is_call(node) or ENTROPY.is_call(node)):
             values = [v for v in model.flow.values(node.func) if isinstance(v, Ext)]
-            if any(
-                v.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS - {"torch"} for v in values
-            ):
-                return node
+            owners = {v.dotted.rpartition(".")[0] for v in values} & GENERATORS_OF_PROCESS
+            if owners and not has_own_generator(node):
+                return node, min(owners)
     return None
 
 

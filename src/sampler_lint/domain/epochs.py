@@ -297,14 +297,20 @@ def trained_with(model: Model, loader: Obj) -> list[bool]:
 
 
 def _hooked(model: Model) -> list[Obj]:
-    """The loaders that frameworks are given to train with, by a method that they call."""
+    """What frameworks are given to train with, by a method that they call: loaders, samplers."""
     known: list[Obj] | None = model.memo.get(_hooked)
     if known is None:
         known = model.memo[_hooked] = [
             value for _, cls in model.classes() for value in _given_to_train(model, cls)
         ]
         known += run_over(model)
+        known += hooked_samplers(model)
     return known
+
+
+def hooked_samplers(model: Model) -> list[Obj]:
+    """The samplers that frameworks are given for the loaders that they make to train with."""
+    return [sampler for _, sampler in _by_hooks(model, lambda table: table.sampler_hooks)]
 
 
 def _given_to_train(model: Model, cls: Class) -> list[Obj]:

@@ -215,8 +215,8 @@ def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterato
     methods: dict[bytes, list[str]] = {}
     for function in functions:
         name = function.name
-        if name == "__init__" and function.cls is not None:
-            name = function.cls.name
+        if name.startswith("__") and function.cls is not None:
+            name = function.cls.name  # Python calls it: what has an object spells the class
         words.setdefault(name.encode(), set()).add(model.module_of(function).path)
         if function.cls is not None and not name.startswith("__"):
             methods[f".{name}(".encode()] = []

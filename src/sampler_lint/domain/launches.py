@@ -69,7 +69,20 @@ class Launches:
         first, second = (self._starters(self._part(place)) for place in (one, other))
         if not first.isdisjoint(second) or self._loads(first, second) or self._loads(second, first):
             return True
-        return False if self._is_all_seen(first) and self._is_all_seen(second) else None
+        seen = [self._is_all_seen(starters) for starters in (first, second)]
+        if all(seen):
+            return False
+        # What starts the one has to lead to the file of the other, whoever starts that there.
+        if (seen[0] and not self._lead_to(first, self._part(other).path)) or (
+            seen[1] and not self._lead_to(second, self._part(one).path)
+        ):
+            return False
+        return None
+
+    def _lead_to(self, starters: frozenset[Part], path: str) -> bool:
+        """Whether a file that starts one of them leads to a file by its imports."""
+        leading = self._files.leading_to(path)
+        return any(each.path in leading for each in starters if self._is_started({each}))
 
     def _is_all_seen(self, starters: frozenset[Part]) -> bool:
         """Whether it is seen what starts them; what a decorator registers is looked up by name."""
@@ -186,7 +199,7 @@ class Launches:
             for path, name in loaded
         )
 
-    def _is_started(self, parts: frozenset[Part]) -> bool:
+    def _is_started(self, parts: Iterable[Part]) -> bool:
         return any(
             name == _STARTED or (name == _LOADED and self._files.leading_to(path) == {path})
             for path, name in parts

@@ -601,7 +601,7 @@ class Model:
         given = self.argument(obj, name)
         if given is None:
             return self.flow.given(obj, name) if self.flow.may_be_passed(obj, name) else frozenset()
-        return self.flow.values(given)
+        return self.flow.values(self.flow.chosen(given, obj.through))
 
     def option(self, obj: Obj, name: str, default: Any) -> set[Any] | None:
         """The literal values that a constructor parameter may have; None if one is not known.

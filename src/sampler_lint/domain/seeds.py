@@ -389,26 +389,27 @@ def is_seed_name(name: str) -> bool:
     return _SEED_NAME.match(name) is not None
 
 
-def seeding_files(model: Model, program: str) -> list[Module]:
-    """The files of a program that seed more than torch's generators."""
-    known: dict[str, list[Module]] = model.memo.setdefault(seeding_files, {})
-    if program not in known:
-        known[program] = [
+def seeding_files(model: Model, program: str, *, also_torch: bool = False) -> list[Module]:
+    """The files of a program that seed more than torch's generators, or those as well."""
+    known: dict[tuple[str, bool], list[Module]] = model.memo.setdefault(seeding_files, {})
+    key = (program, also_torch)
+    if key not in known:
+        known[key] = [
             module
             for module in program_files(model).holding(program, _SEEDING.search)
-            if any(_seeds(model, call) for call in module.facts.all_calls)
+            if any(_seeds(model, call, also_torch=also_torch) for call in module.facts.all_calls)
         ]
-    return known[program]
+    return known[key]
 
 
 _SEEDING = re.compile(rb"seed\w{0,40}[ \t]*\(|enable_full_determinism")
 
 
-def _seeds(model: Model, call: Call) -> bool:
+def _seeds(model: Model, call: Call, *, also_torch: bool) -> bool:
     name = (last_name(call.func) or "").lower()
     return (
         ("seed" in name or name == "enable_full_determinism")
-        and "manual_seed" not in name
+        and (also_torch or "manual_seed" not in name)
         and not any(
             isinstance(scope, Function) and runs_in_worker(model, scope)
             for scope in call.scope.outward()
@@ -417,17 +418,18 @@ def _seeds(model: Model, call: Call) -> bool:
 
 
 def drawn_unseeded(model: Model, expr: Expr) -> str | None:
-    """The draw of a program of which nothing seeds ``random`` and numpy, as it is spelled.
+    """The draw of a program from a generator that nothing seeds, as it is spelled.
 
-    None where no script of the tree runs it: who does may seed them, as may a framework.
+    None where no script of the tree runs it: who does may seed it, as may a framework.
     """
-    draw = draw_of_process(model, expr)
+    draw, library = draw_of_process(model, expr) or (None, "")
     if draw is None:
         return None
     module, files = model.module_of(draw.scope), program_files(model)
     program = model.project.program_of(module)
     if not files.has_script(module) or any(
-        files.share_importer(module, other) for other in seeding_files(model, program)
+        files.share_importer(module, other)
+        for other in seeding_files(model, program, also_torch=library == "torch")
     ):
         return None
     together = (m for m in model.project.modules_in(program) if files.share_importer(module, m))

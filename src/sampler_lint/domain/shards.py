@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -96,6 +96,30 @@ def _taken(
             share = _share_of(model, call.scope, call, partial(operator.is_, call))
             if share is not None:
                 return share, call.scope
+    return _taken_of_kept(model, scope, draws)
+
+
+def _taken_of_kept(
+    model: Model, scope: Scope, draws: Callable[[Call], bool]
+) -> tuple[Index | Call, Scope] | None:
+    """The share that another method takes of what one has ordered and kept in an attribute."""
+    cls = scope.cls if isinstance(scope, Function) else None
+    if cls is None:
+        return None
+    ordered: set[str] = set()
+    for stmt in statements(scope.body):
+        _note_ordered(stmt, ordered, draws)
+    kept = {
+        node.name
+        for stmt in statements(scope.body)
+        for node in nodes_in([stmt])
+        if isinstance(node, Attr) and node.name in ordered and self_class(node.value) is not None
+    }
+    for method in cls.methods if kept else ():
+        if method is not scope and not agrees(method):
+            share = _share_of(model, method, None, draws, kept)
+            if share is not None:
+                return share, method
     return None
 
 
@@ -166,11 +190,18 @@ def _is_partition(model: Model, share: Index | Call) -> bool:
 
 
 def _share_of(
-    model: Model, scope: Scope, first: Call, draws: Callable[[Call], bool]
+    model: Model,
+    scope: Scope,
+    first: Call | None,
+    draws: Callable[[Call], bool],
+    kept: Collection[str] = (),
 ) -> Index | Call | None:
-    """The first slice by rank of something that was ordered by a draw, from a call on."""
-    ordered: set[str] = set()
-    after = first.stmt.order if first.stmt is not None else 0
+    """The first slice by rank of something that was ordered by a draw, from a call on.
+
+    Or of what was ordered before, by the names of what keeps it.
+    """
+    ordered = set(kept)
+    after = first.stmt.order if first is not None and first.stmt is not None else 0
     for stmt in statements(scope.body):
         if stmt.order < after:
             continue
@@ -202,12 +233,22 @@ def _is_ordered(expr: Expr, ordered: set[str], draws: Callable[[Call], bool]) ->
     )
 
 
+#: What puts something into a list.
+_COLLECTS = frozenset({"append", "extend"})
+
+
 def _note_ordered(stmt: Stmt, ordered: set[str], draws: Callable[[Call], bool]) -> None:
     for node in nodes_in([stmt]):
-        if not isinstance(node, Call) or not draws(node):
+        if not isinstance(node, Call):
             continue
-        if (given := shuffled_by(node)) is not None:
+        if draws(node) and (given := shuffled_by(node)) is not None:
             ordered.add(last_name(given) or "")
+        elif (
+            isinstance(node.func, Attr)
+            and node.func.name in _COLLECTS
+            and any(_is_ordered(each, ordered, draws) for each in node.positional)
+        ):
+            ordered.add(last_name(node.func.value) or "")
     if isinstance(stmt, For) and _is_ordered(stmt.iter, ordered, draws):
         ordered |= {last_name(node) or "" for node in walk(stmt.target)}
     if isinstance(stmt, Assign):
@@ -277,10 +318,14 @@ class GlobalDraw(NamedTuple):
 
     def is_by_workers(self, model: Model) -> bool:
         """Whether a loader's workers may draw it, whose generators torch seeds by its own."""
+        drawn_by = self.drawn_by(model)
+        return "worker" in drawn_by or "process" not in drawn_by
+
+    def drawn_by(self, model: Model) -> set[str]:
+        """Who is seen to draw it: the ``process``, and the ``worker`` of a loader."""
         if self.shared_by is None or self.call.scope.name == "__init__":
-            return False
-        runs_it = {_runs_it(model, scope) for scope, _ in chains(model, self.call.scope)}
-        return "worker" in runs_it or "process" not in runs_it
+            return {"process"}
+        return {_runs_it(model, scope) for scope, _ in chains(model, self.call.scope)} - {""}
 
 
 def _runs_it(model: Model, scope: Scope) -> str:

@@ -1,13 +1,14 @@
 """Data that each process orders or divides by a generator that nothing seeds.
 
-``random`` and numpy begin with the system's entropy (torch begins with one seed, always), so every
-rank draws in its own way.
+``random``, numpy and torch begin with the system's entropy, so every rank draws in its own way; so
+do the workers of its loaders, which torch seeds by a number that it draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from sampler_lint import catalog
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.divided import dividing_samplers, is_drawn_once, ordered_before
@@ -35,25 +36,40 @@ def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
         if any(draw.of is not None for draw in drawn):
             given = _classes(model, _given_to_framework(model, program))
             found += [(draw, False) for draw in drawn if draw.of in given]
-        shared = [draw for draw in shared_draws(model, program) if not draw.is_by_workers(model)]
+        shared = [draw for draw in shared_draws(model, program) if draw.drawn_by(model)]
         found += [(draw, True) for draw in shared]
         if is_drawn_once(model, program):
             # Samplers are drawn from in each pass, by each process.
             found = [(draw, True) for draw in shared if draw.call.scope.name != "__init__"]
         if not found:
             continue
-        seeding = seeding_files(model, program)
         for draw, certain in found:
             if (
-                draw.library != "torch"
-                and not is_test(draw.module)
+                not is_test(draw.module)
                 and not is_guarded(draw.call)
                 and not agrees(draw.call.scope)
-                and not any(
-                    program_files(model).share_importer(draw.module, module) for module in seeding
-                )
+                and not _may_be_seeded(model, program, draw)
             ):
                 yield draw, certain
+
+
+def _may_be_seeded(model: Model, program: str, draw: GlobalDraw) -> bool:
+    """Whether anything may seed what a draw comes from."""
+    files = program_files(model)
+    by_torch = draw.library == "torch" or "worker" in draw.drawn_by(model)
+    seeding = seeding_files(model, program, also_torch=by_torch)
+    if any(files.share_importer(draw.module, module) for module in seeding):
+        return True
+    if not by_torch:
+        return False
+    if not files.has_script(draw.module):
+        return True  # who runs it may seed torch
+    near = (m for m in model.project.modules_in(program) if files.share_importer(draw.module, m))
+    return any(
+        catalog.framework(name).seeds
+        for module in near
+        for name in injections(model).trainers(module)
+    )
 
 
 def _sharded(

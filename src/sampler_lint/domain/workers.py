@@ -74,6 +74,9 @@ def _function(flow: Flow, value: Value) -> Function | None:
     """What is called in the worker."""
     if isinstance(value, Partial) and value.site.positional:
         value = next(iter(flow.values(value.site.positional[0])), value)
+    if isinstance(value, Obj):
+        method = flow.method(value.cls, "__call__")
+        return method if isinstance(method, Function) else None
     return value.function if isinstance(value, FuncRef) else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.epochs import feeds_training, trained_with
+from sampler_lint.domain.epochs import feeds_training, hooked_samplers, trained_with
 from sampler_lint.domain.fixed_orders import (
     FixedOrder,
     is_asked_to_draw,
@@ -84,7 +84,7 @@ class OrderDrawnOnce(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Ask of each class that orders a training loader when it draws."""
-        for cls, built in _by_class(model, _samplers).items():
+        for cls, built in _samplers_by_class(model).items():
             order = order_of_passes(model, cls)
             if order is not None:
                 yield from _drawn_once(model, cls, built, order, "draw it in `__iter__`")
@@ -161,6 +161,15 @@ def _by_class(model: Model, part: _Part) -> dict[Class, list[tuple[Obj, Obj]]]:
     return found
 
 
+def _samplers_by_class(model: Model) -> dict[Class, list[tuple[Obj, Obj]]]:
+    """Those of samplers, also of one that a framework is given: that stands for its loader."""
+    found = _by_class(model, _samplers)
+    for sampler in hooked_samplers(model):
+        if isinstance(sampler.cls, Class):
+            found.setdefault(sampler.cls, []).append((sampler, sampler))
+    return found
+
+
 def _samplers(model: Model, loader: Obj) -> Iterator[Value]:
     for sampler in model.samplers_of(loader):
         yield sampler
@@ -228,6 +237,10 @@ def _suspect(
     yield _told(model, call, loaders[0], said, advice, is_certain=bool(trains))
 
 
+#: What is said of a loader, or of a sampler that a framework puts into one.
+_READS = {True: "a loader reads in this order", False: "a framework is given it for a loader"}
+
+
 def _told(
     model: Model, call: Call, loader: Obj, said: str, advice: str, *, is_certain: bool
 ) -> Suspect:
@@ -237,7 +250,7 @@ def _told(
         model.module_of(call.scope),
         call,
         said,
-        why=(Related(model.place_of(loader), "a loader reads in this order"),),
+        why=(Related(model.place_of(loader), _READS[model.role(loader) == "loader"]),),
         fix=partial(_shuffle, model, loader) if advice == _SHUFFLE else None,
         grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
         effect=f"training reads the samples in one order in every epoch{alone}",

@@ -76,10 +76,10 @@ class SeedDiffersByRank(Rule):
         The clock, the process's id and a generator made without a seed count like the rank.
 
         Also reports data that is shuffled, chosen or split with the global generator of `random`,
-        numpy or scikit-learn before a sampler divides it, if nothing in the files that run
-        together seeds that generator: it then starts from the system's entropy in each process.
-        (torch always starts from the same seed.) Only `likely` where a framework divides the data,
-        as it does in a program of one process as well.
+        numpy, scikit-learn or torch before a sampler divides it, or before a rank takes its slice,
+        if nothing in the files that run together seeds that generator: it then starts from the
+        system's entropy in each process, as do the workers of its loaders. Only `likely` where a
+        framework divides the data, as it does in a program of one process as well.
 
         Not reported where the ranks may agree on the seed (by a broadcast, for example), where a
         rank shuffles only its own part, and for draws with replacement.

@@ -20,7 +20,6 @@ from sampler_lint.syntax.nodes import (
     Class,
     Expr,
     If,
-    Imported,
     Index,
     Name,
     Raise,

@@ -21,7 +21,18 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, statements, unparse
-from sampler_lint.syntax.nodes import Assign, Attr, Call, Const, Expr, For, Index, Name, Node, last_name
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Const,
+    Expr,
+    For,
+    Index,
+    Name,
+    Node,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 

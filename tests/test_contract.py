@@ -1243,6 +1243,19 @@ def test_a_sampler_that_cannot_be_built_at_all() -> None:
         examine(fails, **QUICK)
 
 
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (os.getcwd, "an object of `str`, which is no sampler"),
+        (os.getpid, "an object of `int`, which is no sampler"),
+        (lambda: ["a", "b"], "yields 'a' and such, which are no indices"),
+    ],
+)
+def test_what_is_no_sampler_breaks_and_keeps_no_promise(function: Any, why: str) -> None:
+    with pytest.raises(CannotBuildError, match=why):
+        examine(function, **QUICK)
+
+
 # -- the fronts
 
 

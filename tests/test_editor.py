@@ -250,7 +250,9 @@ def test_an_import_beside_another_is_none_in_a_comment(tmp_path):
     text = "from a import (\n    b,  # c, or d\n    c,  # c, of course\n)\n"
     module = module_of(tmp_path, text)
     after = written(module, lambda e: e.import_beside(stmt_at(module, 0), "c", "new"))
-    assert after == text.replace("    c,", "    new, c,")
+    assert after == text.replace("    c,", "    c, new,")
+    after = written(module, lambda e: e.import_beside(stmt_at(module, 0), "c", "also"))
+    assert after == text.replace("    c,", "    also, c,")
 
 
 # expressions

@@ -500,6 +500,15 @@ def test_ranks_that_are_concerned_are_named(observed):
     assert order.message.startswith("epochs 0-2 have one order on ranks 1 and 2: no `set_epoch`")
 
 
+def test_loaders_that_one_line_makes_in_turn_are_told_once(observed):
+    body = """
+    for part in range(3):
+        l = DataLoader(data, batch_size=9, shuffle=True)
+        read(l, 2)
+    """
+    assert [one.code for one in observed(body)[0]].count("SMP502") == 1
+
+
 # -- the command
 
 

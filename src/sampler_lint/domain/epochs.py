@@ -45,6 +45,7 @@ from sampler_lint.syntax.nodes import (
     Class,
     Const,
     Expr,
+    ExprStmt,
     For,
     Function,
     Index,
@@ -449,6 +450,8 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         around = [stmt, *stmt.ancestors()]
         loops = [each for each in around if isinstance(each, (For, While))]
         region: Stmt | None = loops[0] if loops else None
+        if stmt is found.inner.stmt and isinstance(stmt, ExprStmt):
+            region = stmt  # what nothing keeps of the batches has no part in later steps
         if region is found.loop and found.calls and _another_steps(model, found):
             # The loop's steps are of what that one trains.
             return any(says_it_trains(each) for each, _ in places[:-1]) or None

@@ -23,14 +23,22 @@ class Twice(NamedTuple):
     """What divides it."""
     share: Expr
     """What takes the rank's share of it before."""
+    taken: Expr
+    """The expression that is the share."""
+    whole: Expr | None
+    """What that takes it of."""
+    is_only: bool
+    """Whether the data comes from nowhere else."""
 
 
 def divided_portions(model: Model) -> Iterator[Twice]:
     """Torch's distributed samplers, and frameworks that make their own, over one rank's data."""
     for by, data in _dividers(model):
-        share = _share(model, data)
-        if share is not None:
-            yield Twice(by, share)
+        found = _shares(model, data)
+        if found:
+            share, taken = found[0]
+            whole = taken.value if isinstance(taken, Index) else _parted(taken)
+            yield Twice(by, share, taken, whole, len(found) == 1)
 
 
 def _dividers(model: Model) -> Iterator[tuple[Call, Expr]]:
@@ -50,15 +58,25 @@ def _dividers(model: Model) -> Iterator[tuple[Call, Expr]]:
                     yield call, data
 
 
-def _share(model: Model, data: Expr) -> Expr | None:
-    """What takes the rank's share of data, whichever way that comes from; None if not certain."""
+def _parted(taken: Expr) -> Expr | None:
+    """What a subset is of."""
+    if not isinstance(taken, Call):
+        return None
+    return taken.keyword("dataset") or next(iter(taken.positional), None)
+
+
+def _shares(model: Model, data: Expr) -> list[tuple[Expr, Expr]]:
+    """What takes the rank's share of data, and the share, on each way that it comes from.
+
+    None where a way gives something else.
+    """
 
     def stops(step: Step) -> bool:
         return _taken(model, step.expr) is not None
 
-    ways = (step for step in origins(model.flow, data, _MADE, stop=stops) if step.is_end)
-    found = [_taken(model, step.expr) for step in ways]
-    return found[0] if found and all(found) else None
+    ways = [step for step in origins(model.flow, data, _MADE, stop=stops) if step.is_end]
+    found = [(share, step.expr) for step in ways if (share := _taken(model, step.expr))]
+    return found if len(found) == len(ways) else []
 
 
 def _taken(model: Model, expr: Expr) -> Expr | None:

@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
+from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Value
 from sampler_lint.domain.concepts import (
     DEVICES,
@@ -100,6 +101,38 @@ def _is_launcher_option(model: Model, expr: Attr) -> bool:
 def starts(model: Model, module: Module) -> Iterator[Call]:
     """The ``init_process_group`` calls of the program of ``module``."""
     yield from model.project.calls_in(model.project.program_of(module), "init_process_group")
+
+
+def joined_before(model: Model, call: Call, depth: int = 0) -> bool:
+    """Whether torch has certainly joined the processes wherever a call is made."""
+    if any(
+        surely_runs_before(other.stmt, call.stmt) and _joins(model, other, depth)
+        for other in call.scope.calls
+    ):
+        return True
+    callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    return (
+        depth < DEEPEST_CHAIN
+        and bool(callers)
+        and all(joined_before(model, caller, depth + 1) for caller in callers)
+    )
+
+
+def _joins(model: Model, call: Call, depth: int) -> bool:
+    """Whether a call joins the processes, or calls a function of the tree that always does."""
+    if last_name(call.func) == "init_process_group":
+        return True
+    callees = model.flow.callees(call) if depth < DEEPEST_CHAIN else ()
+    return bool(callees) and all(
+        any(
+            inner.stmt is not None
+            and (inner.stmt is callee.body[-1] or surely_runs_before(inner.stmt, callee.body[-1]))
+            and _joins(model, inner, depth + 1)
+            for inner in callee.calls
+        )
+        for callee in callees
+        if callee.body
+    )
 
 
 # --------------------------------------------------------------------------- reaching

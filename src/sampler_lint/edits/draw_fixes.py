@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Ext
+from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.draws import shuffled_by
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import in_scope
@@ -14,7 +15,7 @@ from sampler_lint.domain.workers import Seeding
 from sampler_lint.edits.editor import Editor, line_indent
 from sampler_lint.edits.names import fresh_name, imported_module, means_the_same, text_of
 from sampler_lint.edits.region import offsets
-from sampler_lint.edits.seed_fixes import spelled
+from sampler_lint.edits.seed_fixes import spelled, summed
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.source import SourceFile
 from sampler_lint.syntax.navigation import expressions, same, self_class, unparse, walk
@@ -22,12 +23,16 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
+    Class,
+    Const,
     Expr,
     ExprStmt,
+    For,
     Function,
     Name,
     Stmt,
     Store,
+    While,
 )
 
 #: What makes a generator with the functions that the library's own module has.
@@ -159,6 +164,39 @@ def draw_in_each_pass(
         editor.replace(one, name)
     editor.insert_first(iterate, again.code)
     return editor.fix("Draw it anew in each pass", Applicability.UNSAFE, "a run may rely on it")
+
+
+def count_passes(
+    model: Model, seeding: Call, seed: Expr, taken: Collection[str], editor: Editor
+) -> Fix | None:
+    """Let a sampler count its passes, and add their number to the one seed of all.
+
+    Ranks that make as many passes have the same seed, as before.
+    """
+    iterate, stmt = seeding.scope, seeding.stmt
+    cls = iterate.outer if isinstance(iterate, Function) else None
+    init = cls.method("__init__") if isinstance(cls, Class) else None
+    if (
+        not isinstance(iterate, Function)
+        or init is None
+        or stmt is None
+        or any(isinstance(around, (For, While)) for around in stmt.ancestors())
+        or iterate.self_name is None
+        or iterate.self_name != init.self_name
+        or _PASSES in taken
+        or EPOCH.is_mentioned(seed)
+    ):
+        return None
+    counter, code = f"{iterate.self_name}.{_PASSES}", text_of(editor.source, seed)
+    plain = code if isinstance(seed, (Attr, Call, Const, Name)) else f"({code})"
+    editor.replace(seed, summed(model, seeding, plain, counter))
+    editor.insert_after(stmt, f"{counter} += 1").append(init, f"{counter} = 0")
+    why = "a run may rely on the order"
+    return editor.fix("Seed each pass by its number, too", Applicability.UNSAFE, why)
+
+
+#: The attribute that counts.
+_PASSES = "passes"
 
 
 def _made_for(draw: Call, built: Function) -> list[Expr]:

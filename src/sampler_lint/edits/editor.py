@@ -368,8 +368,10 @@ class Editor:
         found = list(re.finditer(rf"\b{re.escape(name)}\b(?=\s*(?:as\b|[,)]|$))", code))
         if not found:
             raise EditError(f"{self.module.display}:{statement.row}: no `{name}` here")
-        at = start + found[-1].start()
-        return self._put(at, at, f"{new}, ")
+        first, last = (start + offset for offset in found[-1].span())
+        if new < name or self.source.text[last:end].lstrip().startswith("as "):
+            return self._put(first, first, f"{new}, ")
+        return self._put(last, last, f", {new}")
 
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
         """Take out a statement, which stands on lines of its own."""

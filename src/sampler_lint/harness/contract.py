@@ -361,6 +361,9 @@ class _Examination:
         if not self._kept or (self._refusals and not reads):  # of no samples, anything can be made
             reasons = "; ".join(self._refusals) or "there was no time"
             raise CannotBuildError(f"it cannot be built on any input: {reasons}")
+        given = [item for one in self._passes() for item in one.items]
+        if given and all(isinstance(item, str) for item in given):
+            raise CannotBuildError(f"it yields {given[0]!r} and such, which are no indices")
 
     def _knows_rank(self, settings: Sequence[Setting]) -> bool:
         """Whether the sampler is told its rank, asks for it, or reads other data on another."""

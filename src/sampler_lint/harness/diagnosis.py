@@ -98,7 +98,9 @@ def diagnose(run: Run) -> list[Diagnosis]:
     if run.stalled and not any(one.code == "SMP306" for one in found):
         found += _parted_ways(run)
     found += [one for job in run.streams() for one in _lengths(run, job)]
-    return sorted(set(found), key=lambda one: (one.path, one.line, one.code))
+    # Of loaders that one line makes in turn, what is said alike is said once, of the first.
+    said = {(one.path, one.line, one.code, one.message): one for one in reversed(found)}
+    return sorted(said.values(), key=lambda one: (one.path, one.line, one.code))
 
 
 def learns(run: Run) -> bool:

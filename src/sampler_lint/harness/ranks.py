@@ -245,6 +245,16 @@ Factory = Callable[[Case], Any]
 Tell = Callable[[Any, int], object]
 
 
+def _no_sampler(built: Any) -> str | None:
+    """What speaks against it being a sampler: nobody goes over it, or it is a text."""
+    cls = type(built)
+    if isinstance(built, (str, bytes)) or not (
+        hasattr(cls, "__iter__") or hasattr(cls, "__getitem__")
+    ):
+        return f"it gives an object of `{cls.__name__}`, which is no sampler"
+    return None
+
+
 def plain(item: Any) -> Item:
     """An item as an index or a list of indices: tensors and arrays become numbers.
 
@@ -423,7 +433,9 @@ class Simulator:
             except Exception as error:
                 trace.refusal = _unanswered(error) or _one_line(error)
             else:
-                self._read(sampler, setting, epochs, trace)
+                trace.refusal = _no_sampler(sampler)
+                if trace.refusal is None:
+                    self._read(sampler, setting, epochs, trace)
             if apart:
                 trace.random_state = _random_states()
         trace.asked = frozenset(case.asked)

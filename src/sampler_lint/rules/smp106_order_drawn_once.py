@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Obj, Value
+from sampler_lint.domain.epoch_state import seed_argument
 from sampler_lint.domain.epochs import feeds_training, hooked_samplers, trained_with
 from sampler_lint.domain.fixed_orders import (
     FixedOrder,
@@ -24,7 +25,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import reads_in_turn
-from sampler_lint.edits.draw_fixes import draw_in_each_pass
+from sampler_lint.edits.draw_fixes import count_passes, draw_in_each_pass
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import Role, role_of
@@ -65,8 +66,9 @@ class OrderDrawnOnce(Rule):
         Unsafe: where a dataset has the order and its loader has no sampler, the loader gets
         `shuffle=True`, and a sampler that knows of no ranks draws anew at the start of
         `__iter__`, with what is global, or with its generator, which it keeps; a run may rely on
-        the order. No other fix is offered: draw in `__iter__` (by the epoch, where ranks must
-        agree).
+        the order. Unsafe, too: one that seeds every pass alike counts its passes, and adds their
+        number to the seed, which is the same on all ranks. No other fix is offered: draw in
+        `__iter__` (by the epoch, where ranks must agree).
 
     How it is proved:
         Invariant `shuffles`: all epochs have one order; in the corrected program each has its
@@ -94,7 +96,11 @@ class OrderDrawnOnce(Rule):
                 said = f"`{cls.name}` seeds its order with the same value in every epoch"
                 advice = "seed once, when it is built, or with the epoch"
                 asked = [pair for pair in built if not may_be_told_not_to(model, pair[0], seeding)]
-                yield from _suspect(model, seeding, asked, said, advice)
+                seed, taken = seed_argument(seeding), model.attributes(cls).names
+                for suspect in _suspect(model, seeding, asked, said, advice):
+                    if seed is not None:
+                        suspect.fix = partial(count_passes, model, seeding, seed, taken)
+                    yield suspect
                 continue
             endless = order_without_end(model, cls)
             if endless is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 
-from sampler_lint.analysis.origins import LOCAL, only, scope_of
+from sampler_lint.analysis.origins import LOCAL, given_by, only, scope_of
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.divided import (
     OwnDraw,
@@ -34,8 +34,8 @@ from sampler_lint.domain.shards import (
 )
 from sampler_lint.domain.unseeded import unseeded_draws
 from sampler_lint.edits.draw_fixes import draw_alike, sync_seed
-from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import text_of
+from sampler_lint.edits.editor import Editor, Fixer
+from sampler_lint.edits.names import means_the_same, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import leftmost, self_class, unparse, walk
@@ -49,6 +49,8 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Name,
+    Node,
+    Scope,
     Store,
     last_name,
 )
@@ -92,7 +94,8 @@ class SeedDiffersByRank(Rule):
     Fix safety:
         Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
         seed; where a
-        variable holds the sum, it keeps the rank, and the rest is passed. Where the rank is added
+        variable holds the sum, it keeps the rank, and the rest is passed. Unsafe: the seed that
+        a function takes is passed on without the rank that this adds. Where the rank is added
         elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its
         own generator with the program's seed, if that is available there (or 0, where nothing
         seeds the program), or a sampler in the repository uses the seed of rank 0, which is
@@ -211,6 +214,8 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
             fix = partial(_pass_rest, model, term, given)
             if isinstance(given, Bin):
                 fix = partial(_drop_side, model, term, given)
+    elif isinstance(term.scope, Function):
+        fix = partial(_pass_taken, model, term, given)
     return Suspect(
         module,
         given,
@@ -333,8 +338,9 @@ def _own_shuffle(model: Model, shuffle: OwnShuffle) -> Suspect:
 def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -> Fix | None:
     """Leave the rank out of a sum."""
     for node in walk(term.whole):
-        if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
-            rest = _other(node, term.term)
+        side = _side_of(node, term.term)
+        if isinstance(node, Bin) and side is not None:
+            rest = _other(node, side)
             if isinstance(rest, Const) and rest.value == 1:  # `seed * (rank + 1)`
                 products = (one for one in walk(term.whole) if isinstance(one, Bin))
                 product = next((one for one in products if node in {one.left, one.right}), None)
@@ -343,10 +349,20 @@ def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -
             text = text_of(editor.source, rest)
             if isinstance(rest, Choice) and node is not term.whole:
                 text = f"({text})"  # it binds less than what stands around the sum
-            message = f"Drop `{text_of(editor.source, term.term)}` from the {what}"
+            message = f"Drop `{text_of(editor.source, side)}` from the {what}"
             if isinstance(rest, (Attr, Call, Const, Name)):
                 return editor.replace_whole(node, text).fix(message, safe)
             return editor.replace(node, text).fix(message, safe)
+    return None
+
+
+def _side_of(node: Node, rank: Expr) -> Expr | None:
+    """The side of a sum that is the rank, or a number times it."""
+    for side in (node.left, node.right) if isinstance(node, Bin) and node.op == "Add" else ():
+        if side is rank or (
+            isinstance(side, Bin) and side.op == "Mult" and rank in {side.left, side.right}
+        ):
+            return side
     return None
 
 
@@ -375,6 +391,35 @@ def _pass_rest(model: Model, term: RankTerm, given: Expr, editor: Editor) -> Fix
     editor.replace(given, text)
     left_out = text_of(editor.source, term.term)
     return editor.fix(f"Pass `{text}`, without `{left_out}`", Applicability.SAFE)
+
+
+def _pass_taken(model: Model, term: RankTerm, given: Expr, editor: Editor) -> Fix | None:
+    """Pass what a function takes that adds the rank to it and returns the sum."""
+    call = given if isinstance(given, Call) else only(model.flow, given, LOCAL)
+    whole = term.whole
+    if not isinstance(call, Call) or not isinstance(whole, Bin) or whole.op != "Add":
+        return None
+    if term.term not in {whole.left, whole.right} or model.flow.callees(call) != [term.scope]:
+        return None
+    taken = given_by(model.flow, call, _other(whole, term.term))
+    if taken is None or not (
+        call is given or isinstance(taken, Const) or _is_set_once(taken, scope_of(given))
+    ):
+        return None
+    text = text_of(editor.at(model.module_of(call.scope)).source, taken)
+    editor.replace(given, text)
+    left_out = unparse(term.term)
+    because = f"whatever else `{last_name(call.func)}` does to it is left out"
+    return editor.fix(f"Pass `{text}`, without `{left_out}`", Applicability.UNSAFE, because)
+
+
+def _is_set_once(taken: Expr, scope: Scope) -> bool:
+    """Whether a name means one thing wherever a scope reads it."""
+    return (
+        isinstance(taken, Name)
+        and means_the_same(taken, scope)
+        and all(len(each.bindings.get(taken.id, ())) <= 1 for each in scope.outward())
+    )
 
 
 def _drop_side(model: Model, term: RankTerm, given: Bin, editor: Editor) -> Fix | None:
@@ -518,7 +563,6 @@ def _own_draw(model: Model, own: OwnDraw) -> Suspect:
         message = f"`{what}` draws by `{own.source}`, which differs from rank to rank"
     else:
         message = f"`{what}` draws with a seed that contains `{own.source}`, another on each rank"
-    drops = own.term is not None and own.term.scope is own.call.scope
     return Suspect(
         model.module_of(own.call.scope),
         own.call,
@@ -526,12 +570,22 @@ def _own_draw(model: Model, own: OwnDraw) -> Suspect:
         why=(Related(model.place(scope_of(own.seed), own.seed), "the seed"),)
         if own.term is None
         else (Related(model.place(own.term.scope, own.term.whole), "the rank enters here"),),
-        fix=partial(_drop_rank, own.term, "seed", Applicability.SAFE)
-        if own.term is not None and drops
-        else None,
+        fix=_fix_own(own),
         effect=f"the ranks divide different permutations of the data: {_SHARES_OVERLAP}",
         advice="draw with a generator that has the same seed on all ranks",
     )
+
+
+def _fix_own(own: OwnDraw) -> Fixer | None:
+    """Drop the rank from the seed of a draw, made in the same function or class."""
+    here, term = own.call.scope, own.term
+    if term is None:
+        return None
+    if term.scope is here:
+        return partial(_drop_rank, term, "seed", Applicability.SAFE)
+    cls = here.cls if isinstance(here, Function) else None
+    inside = isinstance(term.scope, Function) and cls is not None and term.scope.cls is cls
+    return partial(_drop_rank, term, "seed", Applicability.UNSAFE) if inside else None
 
 
 def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:

@@ -9,7 +9,8 @@ from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.injection import Injection, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import imported_as, name_of, text_of, visible
+from sampler_lint.edits.loader_fixes import named_beside
+from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import statements
@@ -19,7 +20,6 @@ from sampler_lint.syntax.nodes import (
     Class,
     Expr,
     If,
-    Imported,
     Index,
     Name,
     Raise,
@@ -175,21 +175,11 @@ def _derive(model: Model, cls: Class, editor: Editor) -> Fix | None:
     if isinstance(named, Attr) and named.name == "Sampler":
         new = text_of(editor.source, named).removesuffix("Sampler") + "BatchSampler"
     elif isinstance(named, Name):
-        new = imported_as(editor.module, "BatchSampler") or "BatchSampler"
-        if not visible(editor.module.facts, new) and not _import(editor, named.id):
+        spelled = named_beside(editor, named, "BatchSampler")
+        if spelled is None:
             return None
+        new = spelled
     else:
         return None
     # BatchSampler is no generic class in torch 2.0: Sampler[list] loses its index.
     return editor.replace(base, new).fix("Derive it from `BatchSampler`", Applicability.SAFE)
-
-
-def _import(editor: Editor, name: str) -> bool:
-    """Let what imports ``name`` (torch's ``Sampler``) also import ``BatchSampler``."""
-    for binding in editor.module.facts.bindings.get(name, ()):
-        imported = binding.payload
-        is_it = isinstance(imported, Imported) and imported.attribute == "Sampler"
-        if is_it and binding.stmt is not None:
-            editor.import_beside(binding.stmt, "Sampler", "BatchSampler")
-            return True
-    return False

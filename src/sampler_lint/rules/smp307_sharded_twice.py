@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import scope_of
 from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.portions import divided_portions
+from sampler_lint.domain.portions import Twice, divided_portions
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.domain.shares import Again, divided_again
-from sampler_lint.findings import Grade, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
-from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If
+from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If, Name
 
 
 class ShardedTwice(Rule):
@@ -41,8 +44,9 @@ class ShardedTwice(Rule):
         learning-rate schedule does not fit. Nothing fails.
 
     Fix safety:
-        No fix is offered: remove the sampler and let the loader shuffle, as the framework shards
-        it; other uses of the sampler (`set_epoch`) have to be removed, too.
+        Unsafe: data of which a rank takes its share is left whole, for all that reads it. No
+        other fix is offered: remove the sampler and let the loader shuffle, as the framework
+        shards it; other uses of the sampler (`set_epoch`) have to be removed, too.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks half of the samples are read by no rank; without
@@ -64,7 +68,6 @@ class ShardedTwice(Rule):
         "the learning rate schedule ends too early or too late",
     )
     invariant = "partitions"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each sampler whose part a framework divides, and at data that is a part."""
@@ -74,6 +77,7 @@ class ShardedTwice(Rule):
                 twice.by.func,
                 f"`{unparse(twice.by.func)}` divides among the ranks what is one rank's share "
                 "already",
+                fix=partial(_take_all, model, twice),
                 effect="with N ranks, an epoch reads only 1/N of the samples",
                 advice="give it all of the data",
                 why=(
@@ -112,6 +116,16 @@ class ShardedTwice(Rule):
                 why=tuple(why),
                 grade=grade,
             )
+
+
+def _take_all(model: Model, twice: Twice, editor: Editor) -> Fix | None:
+    """Leave the data whole of which the rank's share is taken."""
+    if not twice.is_only or not isinstance(twice.whole, (Attr, Name, Call)):
+        return None
+    there = editor.at(model.module_of(scope_of(twice.taken)))
+    there.replace(twice.taken, text_of(there.source, twice.whole))
+    why = "whatever else reads it then gets all of the data, too"
+    return editor.fix("Leave the data whole", Applicability.UNSAFE, why)
 
 
 def _are_apart(model: Model, again: Again, site: Call) -> bool:

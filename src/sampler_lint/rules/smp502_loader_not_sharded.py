@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on, scope_of
@@ -17,11 +18,12 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.datasets import MAP_STYLE
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.fixed_orders import keeps_order
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import (
     built_classes,
     is_guarded,
+    joined_before,
     kinds,
     knows_ranks,
     starts,
@@ -36,6 +38,8 @@ from sampler_lint.domain.undivided import (
     taken_as_it_is,
     undivided,
 )
+from sampler_lint.edits.editor import Fixer
+from sampler_lint.edits.loader_fixes import divide
 from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -81,8 +85,11 @@ class LoaderNotSharded(Rule):
         nodes read the same shards and never the others.
 
     Fix safety:
-        No fix is offered: only you know whether the program should be distributed, and on how
-        many nodes.
+        Unsafe: where torch has joined the processes on every way to it, and all that the call
+        builds trains, the loader gets a `DistributedSampler` in the place of a literal
+        `shuffle`; an epoch then has fewer steps. The missing `set_epoch` is added with it
+        (SMP102). No fix is offered for another sampler, and where a framework should divide the
+        loader: only you know how.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks both ranks read every sample; with a
@@ -105,7 +112,6 @@ class LoaderNotSharded(Rule):
         "some samples are never read",
     )
     invariant = "partitions"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at the numbers that samplers shard by, and at loaders without such a sampler."""
@@ -384,8 +390,20 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         f"this `{loader.name}` trains in several processes and nothing shards it",
         why=tuple(why),
         effect=f"{given}, so every process reads the whole dataset in each epoch",
+        fix=_divide(model, loader) if sampler is None else None,
         advice=_advice(model, sampler),
     )
+
+
+def _divide(model: Model, loader: Obj) -> Fixer | None:
+    """The fix, where the call builds nothing else, and the processes are joined before."""
+    site = loader.site
+    if site is None or loader.cls != DATA_LOADER or not joined_before(model, site):
+        return None
+    built = [each for each in model.loaders if each.site is site]
+    if not all(feeds_training(model, each) is True and undivided(model, each) for each in built):
+        return None
+    return partial(divide, model, loader)
 
 
 def _advice(model: Model, sampler: Expr | None) -> str:

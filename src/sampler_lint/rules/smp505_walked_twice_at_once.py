@@ -15,11 +15,24 @@ from sampler_lint.domain.concepts import ITERATES
 from sampler_lint.domain.fixed_orders import orders_items
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
-from sampler_lint.domain.samplers import order_giver
-from sampler_lint.findings import Related, Severity
+from sampler_lint.domain.samplers import order_giver, shuffles
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, statements, unparse
-from sampler_lint.syntax.nodes import Assign, Attr, Call, Expr, For, Index, Name, Node, last_name
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Const,
+    Expr,
+    For,
+    Index,
+    Name,
+    Node,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -41,9 +54,9 @@ class WalkedTwiceAtOnce(Rule):
         decoded twice.
 
     Fix safety:
-        No fix is offered: you may want another loader whose sampler has another `seed`, a
-        permutation of the same batch, or two views of each sample, which the dataset can make
-        with half the reading.
+        Unsafe: of two samplers that are built alike, the second one gets the next seed. You may
+        want a permutation of the same batch instead, or two views of each sample, which the
+        dataset can make with half the reading. No fix is offered for one loader or one sampler.
 
     How it is proved:
         Invariant `runs`: the fixture stops where both halves of a step hold the same samples, as
@@ -62,7 +75,6 @@ class WalkedTwiceAtOnce(Rule):
     symptoms = ("samples are mixed or paired with themselves",)
     severity = Severity.WARNING
     invariant = "runs"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each pair of loaders that are zipped, or taken from in turn by one loop."""
@@ -81,10 +93,44 @@ class WalkedTwiceAtOnce(Rule):
                     other,
                     f"this {how} reads {what} twice at once, in the same order",
                     why=(Related(model.place_of(loader), "the loader is built here"),),
+                    fix=partial(_reseed, model, one, other),
                     effect=f"{giver} gives both the same order: every batch is paired with itself",
                     advice="use a sampler with another seed for the second one, or permute "
                     "the batch",
                 )
+
+
+def _reseed(model: Model, one: Expr, other: Expr, editor: Editor) -> Fix | None:
+    """Give the sampler of the second loader the next seed, if it has a sampler of its own."""
+    mine, first = (_distributed(model, each) for each in (other, one))
+    if mine is None or first is None or mine.site is None or mine.site is first.site:
+        return None
+    if shuffles(model, mine, mine.through) is not True or mine.site.has_star:
+        return None
+    seed = mine.site.keyword("seed")
+    there = editor.at(model.module_of(mine.site.scope))
+    if seed is None and model.flow.argument(mine, "seed") is None:
+        there.add_argument(mine.site, "seed", "1")
+    elif isinstance(seed, Const) and type(seed.value) is int:
+        there.replace(seed, str(seed.value + 1))
+    elif isinstance(seed, (Attr, Name)):
+        there.replace(seed, f"{text_of(there.source, seed)} + 1")
+    else:
+        return None
+    why = "another order may not be what is wanted"
+    return editor.fix("Give the second sampler another seed", Applicability.UNSAFE, why)
+
+
+def _distributed(model: Model, loader: Expr) -> Obj | None:
+    """The only sampler of torch for several processes that a loader has."""
+    found = [
+        value
+        for each in model.flow.values(loader)
+        if isinstance(each, Obj)
+        for value in model.passed_to(each, "sampler")
+    ]
+    known = [each for each in found if isinstance(each, Obj) and each.cls == DISTRIBUTED_SAMPLER]
+    return known[0] if len(found) == len(known) == 1 else None
 
 
 _Pair: TypeAlias = tuple[Expr, Expr, Node]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.domain.concepts import PROCESSES, WORKERS
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import statements
 from sampler_lint.syntax.nodes import (
@@ -60,8 +64,21 @@ def stuck_counters(module: Module, function: Function) -> Iterator[Suspect]:
                 stmt.test,
                 f"`{counter.id}` is only advanced for the items this process takes",
                 effect="it never gets past the first item of another process: the rest is not read",
+                fix=partial(_count_all, stmt, steps) if takes else None,
                 advice="increment it for every item",
             )
+
+
+def _count_all(taken: If, steps: list[AugAssign], editor: Editor) -> Fix | None:
+    """Advance the counter behind the test; only where nothing reads it after it was advanced."""
+    step = steps[0]
+    if len(steps) != 1 or taken.orelse or step is not taken.body[-1] or len(taken.body) == 1:
+        return None
+    if any(isinstance(stmt, Simple) and stmt.kind == "continue" for stmt in statements(taken.body)):
+        return None
+    editor.delete(step).insert_after(taken, text_of(editor.source, step))
+    why = "the ranks read more then"
+    return editor.fix("Increment it for every item", Applicability.UNSAFE, why)
 
 
 def _counted(test: Expr) -> tuple[Name, bool] | None:

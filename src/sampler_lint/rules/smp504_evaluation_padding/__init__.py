@@ -78,8 +78,9 @@ class EvaluationPadding(Rule):
         twice or not at all, and change with the number of processes.
 
     Fix safety:
-        No fix is offered: cut the gathered results to `len(dataset)`, count unique sample ids, or
-        evaluate with a sampler that does not pad.
+        Unsafe: a literal `drop_last` of a loader that trains nothing becomes False; the last batch
+        may have another size. No other fix is offered: cut the gathered results to
+        `len(dataset)`, count unique sample ids, or evaluate with a sampler that does not pad.
 
     How it is proved:
         Invariant `runs`: the fixture checks its count, and stops where two gloo ranks have
@@ -97,7 +98,6 @@ class EvaluationPadding(Rule):
     symptoms = ("metrics change with the number of GPUs",)
     severity = Severity.WARNING
     invariant = "runs"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at evaluation passes over known loaders, and at functions made for such loaders."""

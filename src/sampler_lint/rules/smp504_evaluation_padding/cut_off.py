@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.origins import (
     depends_on,
@@ -10,6 +11,7 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.epochs import (
+    feeds_training,
     hooked_to_evaluate,
     is_named_after_training,
     pass_evaluates,
@@ -18,7 +20,8 @@ from sampler_lint.domain.epochs import (
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes_near
 from sampler_lint.domain.programs import is_test
-from sampler_lint.findings import Grade, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     ADDS,
@@ -101,8 +104,29 @@ def _leaves_out(
         why=(Related(model.place(scope, where), "they are counted here"),),
         grade=grade,
         effect="up to `batch_size - 1` samples, on each rank, are never evaluated",
+        fix=None if _also_trains(model, site) else partial(_keep_last, model, site, given),
         advice="leave `drop_last` out",
     )
+
+
+def _also_trains(model: Model, site: Call) -> bool:
+    """Whether something trains, or may train, with what a call builds or is part of."""
+    built = [each for each in model.loaders if site in {each.site, batch_maker(model, each).site}]
+    return feeds_training(model, *built) is not False or any(
+        pass_trains(model, found)
+        for each in built
+        if each.site is not None
+        for found in _passes_of(model, each.site)
+    )
+
+
+def _keep_last(model: Model, site: Call, given: Expr, editor: Editor) -> Fix | None:
+    """Do not drop the last batch, where the call says so by a literal."""
+    if not isinstance(given, Const) or all(arg.value is not given for arg in site.args):
+        return None
+    editor.at(model.module_of(site.scope)).replace(given, "False")
+    why = "the last batch may have another size"
+    return editor.fix("Keep the last batch", Applicability.UNSAFE, why)
 
 
 def _keeps_results(model: Model, found: Pass) -> bool:

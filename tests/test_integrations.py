@@ -126,6 +126,7 @@ arguments = TrainingArguments(
 callbacks = [TransformersCallback(fail_on="any")]
 Mine(model=Model(), args=arguments, train_dataset=Data(), callbacks=callbacks).train()
 print("came to its end")
+torch.distributed.destroy_process_group()  # or a thread of it may abort at the exit
 """
 
 COMPOSER = """

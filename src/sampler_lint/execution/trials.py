@@ -32,7 +32,7 @@ from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Trials
 from sampler_lint.execution.overlaps import overlapping, repeated, torn, within_another
 from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
-from sampler_lint.execution.set_up import SetUp, World, says_uneven, stand_ins
+from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
 from sampler_lint.execution.values import Data, Fn
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
@@ -87,6 +87,9 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         spec.gives_batches = bool(again.usual)
     if not trials.usual and not spec.goes_on:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
+        if trials.guessed:
+            apart = _is_made_apart(interpreter, spec, trials.guessed[0])
+            trials = trials._replace(made_apart=apart)
         if trials.guessed and spec.drops == (False, True):
             trials = trials._replace(dropping=tuple(each(interpreter, spec, LEFT_OVER)))
     if spec.goes_on:
@@ -255,6 +258,21 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
                 return
         except RaisedError:
             refused = True
+
+
+def _is_made_apart(interpreter: Interpreter, spec: SetUp, trial: Trial) -> bool:
+    """Whether more is yielded once the result of a call is longer, and ``len()`` stays the same."""
+    for key, value in (spec.guesses or {}).items():
+        if key.endswith(")") and is_sequence(value):
+            spec.longer = key
+            longer = [*each(interpreter, spec, (trial.world,))]
+            spec.longer = ""
+            if not longer or any(
+                new.count != old.count and new.length == old.length
+                for new, old in zip(longer[0].turns, trial.turns, strict=False)
+            ):
+                return True
+    return False
 
 
 def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
@@ -472,7 +490,7 @@ def _resumed(
     interpreter: Interpreter, spec: SetUp, more_ranks: int, *, steps: int = 1
 ) -> Iterator[Trial]:
     """Worlds in which each rank goes on from a checkpoint, and then into the next epoch."""
-    methods = [interpreter.member(spec.klass, n) for n in ("state_dict", "load_state_dict")]
+    methods = [spec.klass.found(name) for name in ("state_dict", "load_state_dict")]
     if not all(isinstance(method, Fn) for method in methods):
         return
     if steps > 1 and not any(_wraps(method.node) for method in methods):

@@ -31,6 +31,7 @@ from sampler_lint.rules._trials import (
     slice_of,
     splitting_place,
 )
+from sampler_lint.rules.smp405_partition_arithmetic.left_out import left_out
 from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
 from sampler_lint.workspace.project import Module
@@ -104,6 +105,10 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if trial.raised is None and _is_starved(trial):
             yield _starved(model, module, cls, trial)
             return
+    found = left_out(model, module, cls)
+    if found is not None:
+        yield found
+        return
     if not any(is_uneven(trial) or trial.raised for trial in trials.usual):
         for trial in trials.tiny:
             if is_uneven(trial):

@@ -124,6 +124,8 @@ class SetUp:
         self.dense = False
         """Whether the data holds the numbers of two classes, and no others."""
         self.place = 0
+        self.refused: dict[str, Any] = {}
+        """The guesses with which the class did not let itself be built or iterated last."""
         self.longer = ""
         """What a sequence stands for that is twice as long as the world says."""
         self._notes: dict[ast.arg, str] = {}

@@ -205,12 +205,14 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
     Where the usual ones are too small for it, or it wants a flag, other data or less than its
     default, that is found out here.
     """
-    unclear = False
+    unclear, asked = False, Data.asked
     sizes = [_WORLDS, spec.large_worlds, spec.wide_worlds]
     small = [*spec.small_numbers()]
     options = [*spec.settlements(), *small]
     for worlds, dense in itertools.product(sizes, (False, True)):
-        spec.dense = dense
+        if dense and Data.asked == asked:
+            continue  # nothing hung on the numbers that the data holds
+        spec.dense, asked = dense, Data.asked
         for option in options:
             spec.settled = option
             if unclear and (option not in small or worlds is spec.wide_worlds):
@@ -233,12 +235,16 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     settlements = itertools.islice(spec.settlements(), 1 + MOST_OPTIONS)
     small = [*spec.small_numbers()]
     options = (*settlements, *small)
-    refused = too_much = False
+    too_much = False
+    refused: dict[bool, tuple[ast.AST | None, dict[str, Any]]] = {}
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
         if option is not None and not (too_much if option in small else refused):
             continue  # no flag lets it in where nothing shuts it out
+        attempt = partial(hands_out, interpreter, spec, some[0], option)
+        if spec.fills_none in refused and _is_refused(spec, attempt, *refused[spec.fills_none]):
+            continue
         try:
-            if guess(spec, partial(hands_out, interpreter, spec, some[0], option)):
+            if guess(spec, attempt):
                 spec.settled = option
                 if spec.goes_on:
                     return
@@ -256,8 +262,23 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             too_much = True
             if BUDGET.gone or not any(spec.small_numbers()):
                 return
-        except RaisedError:
-            refused = True
+        except RaisedError as error:
+            refused[spec.fills_none] = error.node, spec.refused
+
+
+def _is_refused(
+    spec: SetUp, attempt: Callable[[], bool], node: ast.AST | None, guesses: dict[str, Any]
+) -> bool:
+    """Whether what was refused is refused there again, so that nothing else is to be expected."""
+    spec.guesses = dict(guesses)
+    try:
+        attempt()
+    except RaisedError as error:
+        return error.node is node is not None
+    except SILENT:
+        pass
+    spec.goes_on = False
+    return False
 
 
 def _is_made_apart(interpreter: Interpreter, spec: SetUp, trial: Trial) -> bool:
@@ -296,7 +317,7 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
                 return True
             refused = None
         except RaisedError as error:
-            refused = error
+            refused, spec.refused = error, dict(guesses)
         except OverBudgetError as error:
             too_much.append(error)
             if BUDGET.gone or not left or len(too_much) == MOST_OVER_BUDGET:

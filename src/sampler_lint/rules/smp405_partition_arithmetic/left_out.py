@@ -48,7 +48,7 @@ def left_out(model: Model, module: Module, cls: Class) -> Suspect | None:
             continue
         many = f"{len(share.missing)} sample{'s' * (len(share.missing) != 1)}"
         keeps = trial.takes_drop_last and not trial.takes_batch_size and not drop_last
-        if keeps and all(share is not None and share.missing for _, share in rests):
+        if keeps and all(share is not None and _loses_rest(trial, share) for trial, share in rests):
             wrong = f"leaves out {many}, although `drop_last` is False"
             advice = "repeat some samples, so that each rank has as many"
         elif all(share is not None and _loses_round(trial, share) for trial, share in rests):
@@ -84,6 +84,13 @@ def _share(trial: Trial) -> Share | None:
         return None
     found = next((found for _, _, found in shares(trial.observed)), None)
     return None if found is None or found.strange else found
+
+
+def _loses_rest(trial: Trial, share: Share) -> bool:
+    """Whether just what does not divide evenly among the ranks is left out."""
+    world = trial.world
+    is_single = not any(turn.in_batches for turn in trial.turns)
+    return is_single and len(share.missing) == world.samples % world.ranks > 0
 
 
 def _loses_round(trial: Trial, share: Share) -> bool:

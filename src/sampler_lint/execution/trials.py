@@ -113,7 +113,8 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
 
 def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
     """The worlds with the same arguments: of two ways through a class, one may not share."""
-    known = (*trials.usual, *trials.guessed)
+    flagged = (trial for trial in trials.varied if trial.is_flagged)
+    known = (*trials.usual, *trials.guessed, *flagged)
     for also in dict.fromkeys(trial.also for trial in known):
         yield [trial for trial in known if trial.also == also]
 

@@ -34,6 +34,8 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
             for trial in each(interpreter, spec, worlds, option)
             if trial.raised is None and trial.world.samples in alone and _feeds_all(trial)
         ]
+        if option is not None and any(map(_repeats_samples, alone.values())):
+            continue  # a flag may have ranks augment the same samples
         if len(found) > 2 and all(
             _is_same_share(trial, alone[trial.world.samples]) for trial in found
         ):
@@ -175,6 +177,11 @@ def _is_even(trial: Trial, alone: Trial) -> bool:
             for turn in trial.turns
         )
     )
+
+
+def _repeats_samples(trial: Trial) -> bool:
+    """Whether a rank reads a sample more than once."""
+    return any(len(set(turn.indices or ())) < len(turn.indices or ()) for turn in trial.turns)
 
 
 def _feeds_all(trial: Trial) -> bool:

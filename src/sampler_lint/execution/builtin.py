@@ -35,6 +35,7 @@ from sampler_lint.execution.values import (
     Run,
     Source,
     Told,
+    given,
     key,
     plain,
     said,
@@ -81,7 +82,9 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
     if default and isinstance(owner, Source):
         return owner.attribute(name) if owner.has(name) else default[0]
     if default and isinstance(owner, Given):
-        return default[0]  # a configuration need not say it
+        told = given(f"{owner.key}.{name}", owner.made, f"{owner.pattern}.{name}")
+        # A configuration need not say it; a world says how many processes there are.
+        return default[0] if isinstance(told, Given) else told
     if default and type(owner) in _PLAIN and not hasattr(type(owner), name):
         return default[0]
     if default and isinstance(owner, (Data, External)) and name != "indices":

@@ -412,7 +412,7 @@ class Expressions(Run):
     def _set_attribute(self, owner: Any, target: ast.Attribute, value: Any) -> None:
         name = target.attr
         if isinstance(owner, Instance):
-            member = self.member(owner.klass, name)
+            member = owner.klass.found(name)
             if isinstance(member, Fn) and member.decorators:
                 setter = owner.klass.setter(name)
                 if setter is None:

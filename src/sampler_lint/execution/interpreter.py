@@ -219,12 +219,18 @@ class Interpreter(Statements):
         return value
 
     def member(self, klass: Klass, name: str, above: Klass | None = None) -> Any:
-        """What the hierarchy of ``klass`` (above one of its classes) defines as ``name``."""
+        """What the hierarchy of ``klass`` (above one of its classes) defines as ``name``.
+
+        A base outside the tree makes and begins objects as any other: what it stores, nobody knows.
+        """
         bases = klass.mro
         if above is not None:
             bases = bases[bases.index(above) + 1 :]
+        begins = name == "__new__" or (name == "__init__" and above is not None)
         for base in bases:
             if not isinstance(base, Klass):
+                if begins and not _is_enumeration(base):
+                    continue
                 raise CannotTellError(f"`{name}` of a base outside the tree")
             if name in base.members:
                 member = base.members[name]

@@ -183,6 +183,9 @@ class Trials(NamedTuple):
     guessed: tuple[Trial, ...] = ()
     """Where there are no usual ones: worlds with arguments of which only their
     use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
+    made_apart: bool = False
+    """Whether what is gone through in the guesses stands for the result of a call that ``len()``
+    does not rest on: how these two go together, nobody knows."""
     dropping: tuple[Trial, ...] = ()
     """The guesses again, with ``drop_last``."""
     endless: tuple[Trial, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sampler_lint.execution.budget import MOST_OPTIONS, MOST_ROUNDED_BATCHES
@@ -32,8 +32,10 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
         found = [
             trial
             for trial in each(interpreter, spec, worlds, option)
-            if trial.raised is None and trial.world.samples in alone
+            if trial.raised is None and trial.world.samples in alone and _feeds_all(trial)
         ]
+        if option is not None and any(map(_repeats_samples, alone.values())):
+            continue  # a flag may have ranks augment the same samples
         if len(found) > 2 and all(
             _is_same_share(trial, alone[trial.world.samples]) for trial in found
         ):
@@ -177,6 +179,17 @@ def _is_even(trial: Trial, alone: Trial) -> bool:
     )
 
 
+def _repeats_samples(trial: Trial) -> bool:
+    """Whether a rank reads a sample more than once."""
+    return any(len(set(turn.indices or ())) < len(turn.indices or ()) for turn in trial.turns)
+
+
+def _feeds_all(trial: Trial) -> bool:
+    """Whether a batch that is to be shared has a sample for each rank."""
+    is_in_batches = any(turn.in_batches for turn in trial.turns)
+    return not is_in_batches or trial.world.batch_size >= trial.world.ranks
+
+
 def _is_apart(trial: Trial) -> bool:
     """Whether the ranks mostly read what others do not."""
     if trial.raised is not None or not trial.differs:
@@ -196,10 +209,11 @@ def _is_same_share(trial: Trial, alone: Trial) -> bool:
         turn.indices != first.indices or turn.seeds != first.seeds for turn in trial.turns
     ):
         return False
-    if first.goes_on:
+    as_many = len(share) == len(together)  # the more ranks, the more they are to read
+    if first.goes_on or (as_many and len(set(together)) == len(together)):
         whole = alone.turns[0].yielded or ()
         return share != together[: len(share)] and any(
-            some == every[begin::ranks][: len(some)]
+            _begin_alike(some, every[begin::ranks])
             for begin in range(ranks)
             for some, every in ((share, together), (first.yielded or (), whole))
         )
@@ -208,3 +222,9 @@ def _is_same_share(trial: Trial, alone: Trial) -> bool:
         and abs(len(part) * ranks - len(whole)) <= MOST_ROUNDED_BATCHES * ranks * batch
         for part, whole in ((share, together), (set(share), set(together)))
     )
+
+
+def _begin_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two sequences are the same as far as both go."""
+    most = min(len(one), len(other))
+    return most > 1 and one[:most] == other[:most]

@@ -17,7 +17,7 @@ from sampler_lint.execution.errors import (
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Turn
 from sampler_lint.execution.set_up import SetUp, World, is_sequence
-from sampler_lint.execution.values import Data, Instance, Lost
+from sampler_lint.execution.values import Bound, Data, Fn, Instance, Lost
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
 SILENT = (
@@ -97,10 +97,10 @@ def turn_of(
     """What an object on a rank says and yields; of one that goes on, the first so many."""
     length, length_raised = length_of(interpreter, instance)
     yielded, raised = _pass(interpreter, instance, most)
-    setter = interpreter.method(instance, "set_epoch")
-    if raised is not None and setter is not None and not yielded and _refuses(raised):
+    setter = instance.klass.found("set_epoch")
+    if raised is not None and isinstance(setter, Fn) and not yielded and _refuses(raised):
         with contextlib.suppress(RaisedError):
-            interpreter.call(setter, [0], {})  # as its loop does
+            interpreter.call(Bound(setter, instance), [0], {})  # as its loop does
             length, _ = length_of(interpreter, instance)
             yielded, raised = _pass(interpreter, instance, most)
     later, _ = length_of(interpreter, instance)
@@ -141,8 +141,8 @@ def length_of(
     interpreter: Interpreter, instance: Instance
 ) -> tuple[int | None, RaisedError | None]:
     """What ``len()`` says, or what it raises."""
-    if interpreter.method(instance, "__len__") is None:
-        return None, None
+    if instance.klass.found("__len__") is None:
+        return None, None  # what a base outside the tree says, nobody knows
     try:
         return interpreter.length(instance), None
     except RaisedError as error:

@@ -69,6 +69,8 @@ class World(NamedTuple):
 
 #: What is given whether the constructor could do without it or not.
 _ALWAYS = frozenset({Role.DATASET, Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.DROP_LAST})
+#: The size of anything: beside data, which knows its own, that of a window or an epoch.
+_SIZES = frozenset({"size", "length", "n"})
 #: Options that say themselves that ranks may differ, or that do not matter here.
 _SAYS_UNEVEN = re.compile(
     r"even|pad|round|extend|fill|dup|repeat|replace|trunc|inf|endless|eval|test|val|verbose|debug"
@@ -122,6 +124,10 @@ class SetUp:
         self.dense = False
         """Whether the data holds the numbers of two classes, and no others."""
         self.place = 0
+        self.refused: dict[str, Any] = {}
+        """The guesses with which the class did not let itself be built or iterated last."""
+        self.longer = ""
+        """What a sequence stands for that is twice as long as the world says."""
         self._notes: dict[ast.arg, str] = {}
         init = interpreter.member(klass, "__init__")
         own = init.node if isinstance(init, Fn) and init.klass is klass else None
@@ -285,6 +291,8 @@ class SetUp:
         role = role_of(name, note)
         if name in self.worlds and role in {None, Role.SIZE, Role.NUMBER}:
             return Role.WORLD_SIZE
+        if role is Role.SIZE and name in _SIZES and self.roles & {Role.DATASET, Role.SAMPLER}:
+            return None
         if name not in self.walked:
             return role
         # `shards` may be how many, or which; `length` that of all, or of each.
@@ -577,7 +585,8 @@ class Made:
         if guess == "something":
             return Given(key, self, pattern, is_true=True)
         if guess in _SEQUENCES:
-            return _SEQUENCES[guess](self.world)
+            made = _SEQUENCES[guess](self.world)
+            return made * 2 if pattern == self.spec.longer and isinstance(made, list) else made
         if guess.startswith("its "):
             place = int(found[-1]) if (found := PLACE.findall(key)) else 0
             if guess == "its share":

@@ -32,7 +32,7 @@ from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Trials
 from sampler_lint.execution.overlaps import overlapping, repeated, torn, within_another
 from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
-from sampler_lint.execution.set_up import SetUp, World, says_uneven, stand_ins
+from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
 from sampler_lint.execution.values import Data, Fn
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
@@ -87,6 +87,9 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         spec.gives_batches = bool(again.usual)
     if not trials.usual and not spec.goes_on:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
+        if trials.guessed:
+            apart = _is_made_apart(interpreter, spec, trials.guessed[0])
+            trials = trials._replace(made_apart=apart)
         if trials.guessed and spec.drops == (False, True):
             trials = trials._replace(dropping=tuple(each(interpreter, spec, LEFT_OVER)))
     if spec.goes_on:
@@ -110,7 +113,8 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
 
 def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
     """The worlds with the same arguments: of two ways through a class, one may not share."""
-    known = (*trials.usual, *trials.guessed)
+    flagged = (trial for trial in trials.varied if trial.is_flagged)
+    known = (*trials.usual, *trials.guessed, *flagged)
     for also in dict.fromkeys(trial.also for trial in known):
         yield [trial for trial in known if trial.also == also]
 
@@ -202,12 +206,14 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
     Where the usual ones are too small for it, or it wants a flag, other data or less than its
     default, that is found out here.
     """
-    unclear = False
+    unclear, asked = False, Data.asked
     sizes = [_WORLDS, spec.large_worlds, spec.wide_worlds]
     small = [*spec.small_numbers()]
     options = [*spec.settlements(), *small]
     for worlds, dense in itertools.product(sizes, (False, True)):
-        spec.dense = dense
+        if dense and Data.asked == asked:
+            continue  # nothing hung on the numbers that the data holds
+        spec.dense, asked = dense, Data.asked
         for option in options:
             spec.settled = option
             if unclear and (option not in small or worlds is spec.wide_worlds):
@@ -230,12 +236,16 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     settlements = itertools.islice(spec.settlements(), 1 + MOST_OPTIONS)
     small = [*spec.small_numbers()]
     options = (*settlements, *small)
-    refused = too_much = False
+    too_much = False
+    refused: dict[bool, tuple[ast.AST | None, dict[str, Any]]] = {}
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
         if option is not None and not (too_much if option in small else refused):
             continue  # no flag lets it in where nothing shuts it out
+        attempt = partial(hands_out, interpreter, spec, some[0], option)
+        if spec.fills_none in refused and _is_refused(spec, attempt, *refused[spec.fills_none]):
+            continue
         try:
-            if guess(spec, partial(hands_out, interpreter, spec, some[0], option)):
+            if guess(spec, attempt):
                 spec.settled = option
                 if spec.goes_on:
                     return
@@ -253,8 +263,38 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             too_much = True
             if BUDGET.gone or not any(spec.small_numbers()):
                 return
-        except RaisedError:
-            refused = True
+        except RaisedError as error:
+            refused[spec.fills_none] = error.node, spec.refused
+
+
+def _is_refused(
+    spec: SetUp, attempt: Callable[[], bool], node: ast.AST | None, guesses: dict[str, Any]
+) -> bool:
+    """Whether what was refused is refused there again, so that nothing else is to be expected."""
+    spec.guesses = dict(guesses)
+    try:
+        attempt()
+    except RaisedError as error:
+        return error.node is node is not None
+    except SILENT:
+        pass
+    spec.goes_on = False
+    return False
+
+
+def _is_made_apart(interpreter: Interpreter, spec: SetUp, trial: Trial) -> bool:
+    """Whether more is yielded once the result of a call is longer, and ``len()`` stays the same."""
+    for key, value in (spec.guesses or {}).items():
+        if key.endswith(")") and is_sequence(value):
+            spec.longer = key
+            longer = [*each(interpreter, spec, (trial.world,))]
+            spec.longer = ""
+            if not longer or any(
+                new.count != old.count and new.length == old.length
+                for new, old in zip(longer[0].turns, trial.turns, strict=False)
+            ):
+                return True
+    return False
 
 
 def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
@@ -278,7 +318,7 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
                 return True
             refused = None
         except RaisedError as error:
-            refused = error
+            refused, spec.refused = error, dict(guesses)
         except OverBudgetError as error:
             too_much.append(error)
             if BUDGET.gone or not left or len(too_much) == MOST_OVER_BUDGET:
@@ -472,7 +512,7 @@ def _resumed(
     interpreter: Interpreter, spec: SetUp, more_ranks: int, *, steps: int = 1
 ) -> Iterator[Trial]:
     """Worlds in which each rank goes on from a checkpoint, and then into the next epoch."""
-    methods = [interpreter.member(spec.klass, n) for n in ("state_dict", "load_state_dict")]
+    methods = [spec.klass.found(name) for name in ("state_dict", "load_state_dict")]
     if not all(isinstance(method, Fn) for method in methods):
         return
     if steps > 1 and not any(_wraps(method.node) for method in methods):

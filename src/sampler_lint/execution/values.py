@@ -441,6 +441,11 @@ class Klass:
         setters = (base.setters.get(name) for base in self.mro if isinstance(base, Klass))
         return next(filter(None, setters), None)
 
+    def found(self, name: str) -> Any:
+        """What the classes of the tree among them define as ``name``; None where none does."""
+        members = (base.members.get(name) for base in self.mro if isinstance(base, Klass))
+        return next(filter(None, members), None)
+
     @cached_property
     def numbers(self) -> set[int]:
         """The integers that its own code names."""

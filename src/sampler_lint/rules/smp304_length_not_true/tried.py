@@ -72,6 +72,8 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         trial = next(filter(_is_wrong, trials.dropping), None)
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
+    if trial in guessed and trials.made_apart:
+        return None
     if (trial in guessed or trial.from_data) and _asks_what_length_is_made_of(model, cls):
         return None  # the guess is of two numbers that are not any two
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
@@ -398,11 +400,12 @@ def _alone(trial: Trial) -> str:
 def _promises_nothing(model: Model, length: Function | None) -> bool:
     """Whether ``__len__``, or what gives its count, says that it is no exact one.
 
-    In words, or by a literal.
+    In words, or by a literal; beside another count, 0 is that of nothing.
     """
     if length is None:
         return False
-    if any(isinstance(returned.value, Const) for returned in length.returns):
+    literals = [r.value.value for r in length.returns if isinstance(r.value, Const)]
+    if any(literals) or len(literals) == len(length.returns) > 0:
         return True
     given = [r.value for r in length.returns if isinstance(r.value, Call)]
     asked = (callee for call in given for callee in model.flow.callees(call))

@@ -35,6 +35,8 @@ class PartitionArithmetic(Rule):
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
           or a rank that reads nothing but what another one reads,
+        - samples that no rank reads, although `drop_last` is False, or there are enough of them for
+          one more of each rank,
         - batches that hold one another, such as those of a list that is never emptied,
         - a last batch that is handed out again at the beginning of the next pass,
         - an index beyond the data, and a batch of no samples, where the data does not divide

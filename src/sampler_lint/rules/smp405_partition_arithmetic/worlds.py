@@ -31,6 +31,7 @@ from sampler_lint.rules._trials import (
     slice_of,
     splitting_place,
 )
+from sampler_lint.rules.smp405_partition_arithmetic.left_out import left_out
 from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
 from sampler_lint.workspace.project import Module
@@ -104,6 +105,10 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if trial.raised is None and _is_starved(trial):
             yield _starved(model, module, cls, trial)
             return
+    found = left_out(model, module, cls)
+    if found is not None:
+        yield found
+        return
     if not any(is_uneven(trial) or trial.raised for trial in trials.usual):
         for trial in trials.tiny:
             if is_uneven(trial):
@@ -371,6 +376,8 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     where = module if iterate is None else model.module_of(iterate)
     node: Node = name_of(module, cls)
     fix: Fixer = partial(read_other, model, cls)
+    trials = model.trials(cls)
+    flags = {flagged.also for flagged in trials.varied if flagged.is_flagged}
     if iterate is not None:
         slices = [*_slices_of_all(where, iterate)]
         strided = (one for one in slices if getattr(slice_of(where, one), "step", None))
@@ -386,6 +393,8 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
         node,
         f"every rank of `{cls.name}` reads the same {count}",
         fix=fix,
+        # Where the class shares out by itself, a flag may be meant to have it not do so.
+        grade=Grade.LIKELY if trials.sharded and trial.also in flags else Grade.CERTAIN,
         effect=f"with {trial.story}, the ranks read the same samples{rest}",
         advice="start the slice at the rank",
     )

@@ -27,17 +27,21 @@ PUTS = {"append": 0, "appendleft": 0, "insert": 1, "add": 0}
 
 def put_in_lists(facts: ModuleFacts) -> Iterator[Filling]:
     """What a file puts into lists, whichever they are."""
-    for call in facts.all_calls:
-        if not isinstance(call.func, Attr):
-            continue
+    yield from filter(None, map(put_in_list, facts.all_calls))
+    for stmt in _added_to(facts, "Add"):
+        yield stmt.target, stmt.value, (None,)
+
+
+def put_in_list(call: Call) -> Filling | None:
+    """What a call of a method puts into its list, whichever that is."""
+    if isinstance(call.func, Attr):
         given = call.positional
         at = PUTS.get(call.func.name)
         if at is not None and at < len(given):
-            yield call.func.value, given[at], ()
-        elif call.func.name == "extend" and given:
-            yield call.func.value, given[0], (None,)
-    for stmt in _added_to(facts, "Add"):
-        yield stmt.target, stmt.value, (None,)
+            return call.func.value, given[at], ()
+        if call.func.name == "extend" and given:
+            return call.func.value, given[0], (None,)
+    return None
 
 
 def put_in_dicts(facts: ModuleFacts, key: str | None) -> list[Filling]:

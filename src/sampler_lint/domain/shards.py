@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from sampler_lint.analysis.fillings import put_in_list
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
@@ -233,22 +234,14 @@ def _is_ordered(expr: Expr, ordered: set[str], draws: Callable[[Call], bool]) ->
     )
 
 
-#: What puts something into a list.
-_COLLECTS = frozenset({"append", "extend"})
-
-
 def _note_ordered(stmt: Stmt, ordered: set[str], draws: Callable[[Call], bool]) -> None:
     for node in nodes_in([stmt]):
         if not isinstance(node, Call):
             continue
         if draws(node) and (given := shuffled_by(node)) is not None:
             ordered.add(last_name(given) or "")
-        elif (
-            isinstance(node.func, Attr)
-            and node.func.name in _COLLECTS
-            and any(_is_ordered(each, ordered, draws) for each in node.positional)
-        ):
-            ordered.add(last_name(node.func.value) or "")
+        elif (filling := put_in_list(node)) is not None and _is_ordered(filling[1], ordered, draws):
+            ordered.add(last_name(filling[0]) or "")
     if isinstance(stmt, For) and _is_ordered(stmt.iter, ordered, draws):
         ordered |= {last_name(node) or "" for node in walk(stmt.target)}
     if isinstance(stmt, Assign):

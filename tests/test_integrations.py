@@ -216,6 +216,25 @@ def test_what_is_no_code_is_refused() -> None:
         Recording(fail_on={"epoch-never-set"})
 
 
+@pytest.mark.parametrize("fail_on", ["()", "'any'"])
+def test_a_report_that_cannot_be_made_ends_no_training(fail_on: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where the records should be kept", "utf-8")
+    program = f"""
+from sampler_lint.integrations import Recording
+
+recording = Recording(fail_on={fail_on}, keep="taken")
+import torch.utils.data as data
+
+for batch in data.DataLoader(range(8), batch_size=2):
+    pass
+print("codes", recording.finish())
+"""
+    status, said = run(tmp_path, program, ranks=1)
+    assert "sampler-lint: no report of this run: FileExistsError: " in said
+    # Who wants a gate must not take what was not looked at for right.
+    assert (status, "codes []" in said) == ((0, True) if fail_on == "()" else (1, False)), said
+
+
 def test_importing_it_imports_no_framework() -> None:
     code = (
         "import sys, sampler_lint.integrations\n"

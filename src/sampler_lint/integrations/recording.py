@@ -82,22 +82,41 @@ class Recording:
         Every rank has to call this, unless ``together`` is false: then rank 0 reports what it
         has read itself (after an exception nobody knows where the others are).
 
+        A report that cannot be made ends nothing that ``fail_on`` does not ask to end: it is said
+        on rank 0.
+
         Raises:
             SamplerBugsError: a bug of ``fail_on`` was found.
+            RuntimeError: ``fail_on`` is given and the report could not be made.
         """
         recorder = _installed
         if recorder is None or not recorder.directory:
             return []  # `sampler-lint trace` reports
         if recorder.file is not None:
             recorder.guarded(recorder.note_exit)
-        records = {path.name: path.read_bytes() for path in Path(recorder.directory).iterdir()}
+        records = _records(recorder.directory)
         gathered = _gather(records) if together else [records]
-        codes = self._report(gathered) if _world()[0] == 0 else []
+        codes: list[str] | str = self._reported(gathered) if _world()[0] == 0 else []
         if together:
             codes = _told_by_first(codes)
+        if isinstance(codes, str):
+            if self.fail_on:
+                raise RuntimeError(codes)
+            return []
         if codes and ("any" in self.fail_on or not self.fail_on.isdisjoint(codes)):
             raise SamplerBugsError(codes)
         return codes
+
+    def _reported(self, gathered: list[dict[str, bytes] | str]) -> list[str] | str:
+        """The codes found; or why no report could be made, which is written too."""
+        try:
+            if lost := [records for records in gathered if isinstance(records, str)]:
+                raise OSError(lost[0])
+            return self._report([records for records in gathered if isinstance(records, dict)])
+        except Exception as error:  # whatever it is, it must not end a training
+            why = f"sampler-lint: no report of this run: {type(error).__name__}: {error}"
+            sys.stderr.write(f"{why}\n")
+            return why
 
     def _report(self, gathered: list[dict[str, bytes]]) -> list[str]:
         folder = self.keep or tempfile.mkdtemp(prefix="sampler-lint-")
@@ -128,7 +147,15 @@ def _world() -> tuple[int, int]:
     return int(os.environ.get("RANK", 0)), 1
 
 
-def _gather(records: dict[str, bytes]) -> list[dict[str, bytes]]:
+def _records(folder: str) -> dict[str, bytes] | str:
+    """This process's records by name, or why they cannot be read."""
+    try:
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    except OSError as error:  # the other ranks wait for this one
+        return str(error)
+
+
+def _gather(records: dict[str, bytes] | str) -> list[dict[str, bytes] | str]:
     """All ranks' records, on rank 0."""
     import torch.distributed as dist
 
@@ -140,7 +167,7 @@ def _gather(records: dict[str, bytes]) -> list[dict[str, bytes]]:
     return every
 
 
-def _told_by_first(codes: list[str]) -> list[str]:
+def _told_by_first(codes: list[str] | str) -> list[str] | str:
     """What rank 0 says."""
     import torch.distributed as dist
 
@@ -148,4 +175,5 @@ def _told_by_first(codes: list[str]) -> list[str]:
         return codes
     told: list[Any] = [codes]
     dist.broadcast_object_list(told)
-    return list(told[0])
+    first: list[str] | str = told[0]
+    return first

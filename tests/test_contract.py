@@ -1099,6 +1099,34 @@ def test_what_a_base_class_takes_may_be_refused() -> None:
     assert broken(examine(Filled, sizes=(7, 8), world_sizes=(1, 2))) == set()
 
 
+def test_what_a_constructor_refuses_to_do_without_is_given() -> None:
+    class Counted(Sharded):
+        def __init__(
+            self, dataset: Any, num_replicas: int, rank: int, num_samples: int | None = None
+        ) -> None:
+            if not isinstance(num_samples, int):
+                raise ValueError(f"num_samples should be a number, but is {num_samples}")
+            super().__init__(dataset, num_replicas, rank)
+
+    report = examine(Counted, promises=["coverage"], **QUICK)
+    assert not report.broken
+    assert report.guessed == "num_samples = what its name says"
+    # What does without it is left as it is.
+    assert not examine(RandomSampler, promises=["coverage"], **QUICK).guessed
+
+
+@pytest.mark.parametrize("flagged", [False, True])
+def test_an_index_is_no_flag_that_goes_with_it(flagged: bool) -> None:
+    class Mosaic(BatchSampler):
+        def __iter__(self) -> Iterator[Any]:
+            for batch in super().__iter__():
+                yield [(index, True) if flagged else (np.True_, index) for index in batch]
+
+    report = examine(Mosaic, promises=["coverage", "disjoint"], **QUICK)
+    assert not report.broken, report
+    assert report.judgements["coverage"].verdict == "kept"
+
+
 class People(Sampler[list[int]]):
     """Batches of some groups; what its parameters want only shows in what it does with them."""
 

@@ -25,7 +25,7 @@ NAMES = {
     Role.GROUPS: "groups clusters domains",
     Role.WEIGHTS: "weights sample_weights probabilities",
     Role.INDICES: "indices indexes idxs ids",
-    Role.SEED: "seed random_seed data_seed random_state rng_seed",
+    Role.SEED: "seed random_seed data_seed random_state rng_seed seed_for_all_ranks",
     Role.START: "epoch start_epoch start_iter last_epoch consumed_samples offset start_index",
     Role.SHUFFLE: "shuffle",
     Role.DROP_LAST: "drop_last dropLast",
@@ -50,7 +50,13 @@ def test_a_name_tells_the_role(role: Role) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["frank", "num_samples_per_rank", "secondary_batch_size", "pad_samples_to_batch_size_of"],
+    [
+        "frank",
+        "num_samples_per_rank",
+        "timeout_before_rank",
+        "secondary_batch_size",
+        "pad_samples_to_batch_size_of",
+    ],
 )
 def test_a_name_that_only_holds_another_tells_nothing_of_it(name: str) -> None:
     assert role_of(name) not in {Role.RANK, Role.BATCH_SIZE}

@@ -80,7 +80,7 @@ _SPELLED = {
     Role.DATASET: "(train )?data set|train set|data( source)?|ds|source|iterable|samples",
     Role.PART_SIZES: "(data|set|subset|data ?set)_(sizes|lens|lengths)|.*_sizes?_per_epoch",
     Role.SIZE: "size|length|n|(n|num) ((data )?samples|data|examples)|total (samples|size)"
-    "|data( set)? (size|length|len)|epoch size|length before new iter",
+    "|data( set)? (size|length|len)|epoch size",
     Role.LENGTHS: "((sample|seq|sequence) )?(lengths|lens)|sizes|durations|num tokens vec",
     Role.LABELS: "labels|targets|classes|y|label list|(class|group|cluster|domain) ids",
     Role.GROUPS: "groups|clusters|domains",
@@ -110,6 +110,8 @@ _NAMES = re.compile(
     ),
     re.IGNORECASE,
 )
+#: What a parameter is for tells of nothing but when its value counts: `seed_for_all_ranks`.
+_WHAT_FOR = re.compile("_(for|before)_.+")
 _INT = re.compile(r"\bint\b")
 #: What an annotation says where the name tells nothing, the first that fits.
 _ANNOTATED = {
@@ -146,7 +148,7 @@ def is_of_model(name: str) -> bool:
 @lru_cache(1 << 14)
 def role_of(name: str, annotation: str = "") -> Role | None:
     """What a parameter wants; None when neither its name nor its annotation tells."""
-    found = _NAMES.fullmatch(name.strip("_"))
+    found = _NAMES.fullmatch(_WHAT_FOR.sub("", name.strip("_")))
     role = None if found is None or found.lastgroup is None else Role[found.lastgroup]
     if _SAMPLER.search(annotation) and role is not Role.BATCH_SAMPLER:
         role = Role.SAMPLER

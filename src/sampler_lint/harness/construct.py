@@ -101,8 +101,24 @@ def readings(
             if not kinds:
                 raise CannotGuessError(name_of(factory), name)
             open_[name] = [*kinds, *(() if knows_rank else places(kinds))]
-    for chosen in likelier_first(open_):
-        yield Reading(builder(factory, given, chosen), chosen)
+    unset = _unset(factory, given)
+    for more in ({}, unset) if unset else ({},):
+        for chosen in likelier_first({**open_, **more}):
+            yield Reading(builder(factory, given, chosen), chosen)
+
+
+def _unset(factory: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, list[Kind]]:
+    """What may be given to parameters that default to None, which a constructor may refuse."""
+    roles = {
+        name: role_of(name, _annotation(one))
+        for name, one in _named(factory, given).items()
+        if one.default is None and name not in given
+    }
+    return {
+        name: [Kind("what its name says", _REQUIRED[role])]
+        for name, role in roles.items()
+        if role in _REQUIRED
+    }
 
 
 def as_meant(
@@ -120,12 +136,15 @@ def as_meant(
     """
     first: Reading | None = None
     best, most, stuck, problems = None, 0.0, 0, list[_Problem]()
+    unset = _unset(factory, given or {})
     for one in readings(factory, given):
-        if not one.chosen:
+        if not one.chosen and not unset:
             return one
         first = first or one
         shared = any(kind.place for kind in one.chosen.values())
         ranks = simulator(one.build).world(Setting(size, 2 if shared else 1, 0, batch_size), 1)
+        if not one.chosen and not ranks[0].refusal:
+            return one
         stuck += any(rank.stuck for rank in ranks)
         problems.append(_problem(ranks[0]))
         read = _read(ranks, size)

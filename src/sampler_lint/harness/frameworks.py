@@ -14,7 +14,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-from sampler_lint.harness.ranks import Case, plain
+from sampler_lint.harness.ranks import Case, key_of, plain
 
 #: Makes the loader that a framework would iterate on one rank; it gets a function that makes the
 #: user's loader, the rank and the world size.
@@ -50,7 +50,7 @@ def user_loader(
 
 
 def _as_it_is(items: Any) -> Any:
-    return [plain(item[0] if isinstance(item, tuple) else item) for item in items]
+    return [plain(key_of(item)) for item in items]
 
 
 class _Keys:

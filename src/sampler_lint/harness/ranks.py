@@ -267,8 +267,20 @@ def plain(item: Any) -> Item:
     if hasattr(item, "__index__"):
         return item.__index__()
     if isinstance(item, (list, tuple)):
-        return [plain(one[0] if isinstance(one, tuple) and one else one) for one in item]
+        return [plain(key_of(one)) for one in item]
     return item
+
+
+def key_of(item: Any) -> Any:
+    """The index of what a batch holds: in a tuple, the first number that is no flag."""
+    if not isinstance(item, tuple) or not item:
+        return item
+    numbers = (one for one in item if hasattr(type(one), "__index__") and not _is_flag(one))
+    return next(numbers, item[0])
+
+
+def _is_flag(thing: Any) -> bool:
+    return type(thing).__name__ in {"bool", "bool_"}  # the latter is numpy's, which may be missing
 
 
 def inner_samplers(sampler: Any) -> Iterator[tuple[str, Any]]:

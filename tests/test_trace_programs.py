@@ -81,6 +81,10 @@ gather12/right_sizes_gathered_then_predictions gather12/counts_gathered_to_rank_
 midway12/fast_forward_by_global_samples midway12/rest_begins_too_early
 midway12/right_rest_with_a_step_of_two_batches collate12/masks_of_a_seeded_generator
 collate12/generator_of_the_module collate12/right_mask_generator_of_the_worker
+schedule12/epoch_zero_with_the_schedule_of_the_third
+schedule12/epoch_zero_with_the_schedule_of_many_steps schedule12/right_epoch_with_its_schedule
+schedule12/right_first_epoch_after_a_few_steps
+schedule12/right_fine_tuning_with_a_schedule_of_its_own
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}

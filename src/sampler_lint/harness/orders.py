@@ -421,7 +421,7 @@ def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """A run that goes on with an optimizer's state, but with the first epoch."""
     stream, log = job[0], run.ranks[0].log
     calls = _calls_of(log, stream)
-    for begun, steps in log.resumed:
+    for loads, (begun, steps) in enumerate(log.resumed, 1):
         later = [one for one in stream.passes if one.number >= begun and one.learned]
         if not later or _owner(stream, later[0]).passes[0].number < begun:
             continue
@@ -430,7 +430,8 @@ def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         value = in_force(calls, later[0])
         before = [one for one in _earlier(log, stream.loader) if one.number < begun]
         read = any((a.count, a.checksum) == (later[0].count, later[0].checksum) for a in before)
-        done = bool(later[0].length) and steps >= (later[0].length or 0)
+        length = later[0].length or 0
+        done = bool(length) and max(steps, _steps_of_schedules(log, loads)) >= length
         if calls and ((value == 0 and done) or (read and len(before) > 1)):
             yield Diagnosis(
                 "SMP103",
@@ -452,6 +453,20 @@ def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
                 tuple(places(run, job)),
             )
             return
+
+
+def _steps_of_schedules(log: Log, loads: int) -> int:
+    """The steps that had been taken when a state was loaded, by how far schedules had come.
+
+    Whether they go on with each step or with each epoch shows between two of their steps, or
+    between the start of the process and the first of them.
+    """
+    found = 0
+    for (after, _), told in log.scheduled.items():
+        if after == loads:
+            (last, taken), between = told[0], told[-1][1] - told[0][1]
+            found = max(found, (last - 1) * (between or taken))
+    return found
 
 
 def _owner(stream: Stream, one: Pass) -> Loader:

@@ -263,6 +263,9 @@ class Log:
     inputs: list[Inputs] = field(default_factory=list)
     resumed: list[tuple[int, int]] = field(default_factory=list)
     """When an optimizer's state was loaded: how many passes had begun, and its steps."""
+    scheduled: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
+    """The first steps of schedules of the learning rate after each of these times: which it was,
+    and how many steps the process had taken."""
     saved: list[Saved] = field(default_factory=list)
     """When it was asked for."""
     written: list[Saved] = field(default_factory=list)
@@ -487,6 +490,9 @@ def read_log(path: str) -> Log:
             log.inputs.append(Inputs(**event))
         elif kind == "optimizer_loaded":
             log.resumed.append((len(passes), event["steps"]))
+        elif kind == "scheduled":
+            of_schedule = log.scheduled.setdefault((len(log.resumed), event["schedule"]), [])
+            of_schedule.append((event["last"], event["taken"]))
         elif kind in ("optimizer_saved", "saved"):
             learned = {int(number): count for number, count in event["learned"].items()}
             now = Saved(len(passes), event["steps"], event["given"], learned)

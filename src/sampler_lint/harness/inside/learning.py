@@ -22,6 +22,8 @@ from .log import STOP_AT
 PATIENCE = 20
 
 
+#: So many steps of a schedule tell how many steps of an optimizer come between two.
+FEW_STEPS = 2
 #: So many exchanges may be for another reason.
 FEW_EXCHANGES = 3
 
@@ -37,6 +39,8 @@ class Learning:
         self._exchanging: dict[tuple[int, ...], tuple[Any, set[str]]] = {}
         self._optimizers: Any = weakref.WeakKeyDictionary()
         self._steps: list[int] = []
+        #: The numbers of schedules, and how often each was stepped since a state was loaded.
+        self._schedules: Any = weakref.WeakKeyDictionary()
         #: How often gradients had been computed at the last step.
         self.used = 0
         stop = os.environ.get(STOP_AT, "")
@@ -98,6 +102,18 @@ class Learning:
         """Note how many steps an optimizer had taken whose state was loaded."""
         steps = [state.get("step", 0) for state in optimizer.state.values()]
         self._note("optimizer_loaded", steps=max(map(int, steps), default=0))
+        self._schedules.clear()
+
+    def scheduled(self, schedule: Any) -> None:
+        """Note how far a schedule of the learning rate is, the first times that it goes on.
+
+        Some optimizers, SGD among them, do not know how many steps they have taken.
+        """
+        number, count = self._schedules.get(schedule, (len(self._schedules), 0))
+        self._schedules[schedule] = number, count + 1
+        if count < FEW_STEPS:
+            last = int(schedule.last_epoch)
+            self._note("scheduled", schedule=number, last=last, taken=self.taken)
 
     def _tell_parts(self, optimizer: Any) -> None:
         """Note the ranks that hold parts of one parameter, as its mesh tells."""
@@ -159,6 +175,16 @@ def patch_optimizers(recorder: Any, module: Any) -> None:
         lambda one: recorder.guarded(recorder.note_saved, "optimizer_saved"),
     )
     _after(module.Optimizer, "zero_grad", lambda one: recorder.note_zeroed())
+
+
+def patch_schedules(recorder: Any, module: Any) -> None:
+    """Note how far schedules of the learning rate are."""
+
+    def stepped(schedule: Any) -> None:
+        if schedule.last_epoch:  # its constructor makes the step to 0
+            recorder.guarded(recorder.learning.scheduled, schedule)
+
+    _after(module.LRScheduler, "step", stepped)
 
 
 def patch_saving(recorder: Any, module: Any) -> None:

@@ -40,6 +40,7 @@ from .learning import (
     averaged_on_mesh,
     patch_optimizers,
     patch_saving,
+    patch_schedules,
     patch_wrapper,
 )
 from .log import KEEP_ALL, Log
@@ -724,6 +725,7 @@ _LATER: dict[str, Callable[[Recorder, Any], None]] = {
     "torch.autograd": Recorder.patch_autograd,
     "torch.distributed.algorithms.join": Recorder.patch_join,
     "torch.optim.optimizer": patch_optimizers,
+    "torch.optim.lr_scheduler": patch_schedules,
     "torch.serialization": patch_saving,
     "torch.distributed": patch_collectives,
     "torch.nn.parallel.distributed": patch_wrapper(

@@ -19,8 +19,13 @@ FRAMEWORK = Framework(
     distributions=("catalyst",),
     releases=("20.1", "21.1", "21.6", "21.12", "22.2", "22.4"),
     trainers=frozenset({"dl", "Runner", "SupervisedRunner", "IRunner"}),
-    seeds=True,
     contracts=(
+        Contract(
+            "seeds", "process", ("random", "numpy", "torch"),
+            when="before the loaders are built, and at each epoch",
+            source="catalyst.core.runner:IRunner._setup_loaders",
+            code=("set_global_seed(",),
+        ),
         Contract(
             "reads", "batch_sampler", ("batch_size",), Span(since="22.2"),
             when="always",

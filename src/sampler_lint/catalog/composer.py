@@ -18,8 +18,13 @@ FRAMEWORK = Framework(
         "0.24", "0.26", "0.28", "0.30", "0.32",
     ),
     trainers=frozenset({"Trainer", "DataSpec"}),
-    seeds=True,
     contracts=(
+        Contract(
+            "seeds", "process", ("random", "numpy", "torch"),
+            when="when the Trainer is built",
+            source=f"{_TRAINER}:Trainer.__init__",
+            code=("reproducibility.seed_all(seed)",),
+        ),
         Contract(
             "demands", "batch_sampler", ("DistributedSampler",), Span(since="0.21.3"),
             when="on several ranks over a map-style dataset, unless `loader.sampler` is one",

@@ -17,9 +17,14 @@ FRAMEWORK = Framework(
         "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "0.10", "0.10.4", "0.10.7",
     ),
     trainers=frozenset({"Runner", "FlexibleRunner"}),
-    seeds=True,
     registry="DATA_SAMPLERS",
     contracts=(
+        Contract(
+            "seeds", "process", ("random", "numpy", "torch"),
+            when="when the Runner is built",
+            source="mmengine.runner.runner:Runner.__init__",
+            code=("self.set_randomness(**randomness)",),
+        ),
         Contract(
             "rebuilds", "batch_sampler", ("sampler", "batch_size"),
             when="it is a `dict` in the configuration: built from the registry "

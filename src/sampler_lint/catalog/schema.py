@@ -125,20 +125,21 @@ class Runner(NamedTuple):
     """The argument of the instance that is called for each batch; empty where it trains itself."""
 
 
-Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces"]
+Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces", "seeds"]
 
 
 class Contract(NamedTuple):
-    """What a framework does with one part of a loader that it is given."""
+    """What a framework does with one part of a loader that it is given, or with its process."""
 
     does: Deed
     """``reads`` attributes, ``demands`` a class, ``calls`` a method, ``rebuilds`` the part by
-    calling its class anew, ``wraps`` or ``replaces`` it."""
+    calling its class anew, ``wraps`` or ``replaces`` it; of the process it ``seeds`` generators."""
     part: str
-    """The loader's ``sampler``, ``batch_sampler``, ``batch_sampler.sampler`` or ``dataset``."""
+    """The loader's ``sampler``, ``batch_sampler``, ``batch_sampler.sampler`` or ``dataset``; or the
+    ``process``."""
     names: tuple[str, ...]
-    """The attributes read, the class demanded or put around it, the method called, or the
-    parameters that the new call names."""
+    """The attributes read, the class demanded or put around it, the method called, the parameters
+    that the new call names, or the libraries whose generators are seeded."""
     versions: Span = ALL
     when: str = ""
     """Under which conditions, in words."""
@@ -175,8 +176,6 @@ class Framework(NamedTuple):
     """Methods of its classes that give loaders to evaluate or predict with."""
     divides_hooked: bool = True
     """Whether it divides the loaders that these methods give; if not, only those it makes."""
-    seeds: bool = False
-    """Whether it seeds the generators of its processes by itself."""
     sampler_hooks: frozenset[str] = frozenset()
     """Methods of its classes that give the sampler of a loader that it then shards."""
     imported_as: tuple[tuple[str, Span], ...] = ()

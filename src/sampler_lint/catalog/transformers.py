@@ -17,13 +17,18 @@ FRAMEWORK = Framework(
         "5.20", "5.23",
     ),
     trainers=frozenset({"Trainer", "Seq2SeqTrainer"}),
-    seeds=True,
     train_hooks=frozenset({"get_train_dataloader"}),
     evaluation_hooks=frozenset({"get_eval_dataloader", "get_test_dataloader"}),
     # `_inner_training_loop` takes what `get_train_dataloader` returns, which prepares its own.
     divides_hooked=False,
     sampler_hooks=frozenset({"_get_train_sampler"}),
     contracts=(
+        Contract(
+            "seeds", "process", ("random", "numpy", "torch"),
+            when="when the Trainer is built",
+            source="transformers.trainer:Trainer.__init__",
+            code=("set_seed(self.args.seed)",),
+        ),
         Contract(
             "wraps", "batch_sampler", ("accelerator.prepare",), Span(since="4.57"),
             when="always: what Accelerate does to a loader, it does to this one",

@@ -34,6 +34,7 @@ _VERBS = {
     "rebuilds": "rebuilds it, with a sampler and",
     "wraps": "wraps it in",
     "replaces": "replaces it by",
+    "seeds": "seeds the generators of",
 }
 
 

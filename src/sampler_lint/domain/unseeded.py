@@ -66,7 +66,7 @@ def _may_be_seeded(model: Model, program: str, draw: GlobalDraw) -> bool:
         return True  # who runs it may seed torch
     near = (m for m in model.project.modules_in(program) if files.share_importer(draw.module, m))
     return any(
-        catalog.framework(name).seeds
+        catalog.contracts(name, "seeds")
         for module in near
         for name in injections(model).trainers(module)
     )

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from sampler_lint.catalog import Contract, Framework, KnownClass, release
+from sampler_lint.catalog import Contract, Framework, KnownClass, Runner, release
 
 #: Lightning's parts are packages of their own, too.
 MOVED = {
@@ -265,9 +265,35 @@ def _of_self(function: ast.FunctionDef, context: type[ast.expr_context]) -> set[
     }
 
 
+def runner_problems(package: Package, runner: Runner) -> Iterator[str]:
+    """Where the method is not there, takes something else, or does set the epoch."""
+    makers = dict.fromkeys(name.partition("().") for name in runner.names)
+    found = False
+    for made, _, method in makers:
+        module, _, maker = made.rpartition(".")
+        for node in package.function(f"{module}:{maker}"):
+            found = True
+            if not isinstance(node, ast.ClassDef):
+                continue  # a function that gives an instance
+            takes = {
+                name: [one.arg for one in function.args.args]
+                for name in ("__init__", method)
+                if isinstance(function := _member(node, name), ast.FunctionDef)
+            }
+            if not set(runner.params) <= {*takes.get(method, ())}:
+                yield f"{made}.{method} takes {takes.get(method)}"
+            if runner.step and runner.step not in takes.get("__init__", ()):
+                yield f"{made} takes {takes.get('__init__')}"
+            if "set_epoch" in ast.unparse(node):
+                yield f"{made} sets the epoch"
+    if not found:
+        yield f"none of {', '.join(runner.names)} is there"
+
+
 def problems(package: Package, table: Framework, *, newest: bool) -> list[str]:
     """All that a table says wrongly of a package; its classes are those of the newest version."""
     found = [p for contract in table.contracts for p in contract_problems(package, contract)]
+    found += [p for runner in table.runners for p in runner_problems(package, runner)]
     if newest:
         found += [p for entry in table.classes for p in class_problems(package, entry)]
     return found

@@ -9,9 +9,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from published import Package, class_problems, contract_problems, download, problems, version_of
+from published import (
+    Package,
+    class_problems,
+    contract_problems,
+    download,
+    problems,
+    runner_problems,
+    version_of,
+)
 from sampler_lint import catalog
-from sampler_lint.catalog import Span, release
+from sampler_lint.catalog import Runner, Span, release
 
 
 def installed(distribution: str, package: str) -> Package:
@@ -73,6 +81,25 @@ def test_a_wrong_contract_is_found(contract) -> None:
         contract._replace(versions=Span(before="2.0")),
     ):
         assert len(list(contract_problems(torch, wrong))) == 1
+
+
+def test_a_wrong_runner_is_found(tmp_path: Path) -> None:
+    (tmp_path / "kit.py").write_text(
+        "class Engine:\n"
+        "    def __init__(self, process_function): ...\n"
+        "    def run(self, data, max_epochs=1): ...\n",
+        "utf-8",
+    )
+    kit = Package(tmp_path, "1.0")
+    runner = Runner(("kit.Engine().run",), ("data", "max_epochs"), step="process_function")
+    assert list(runner_problems(kit, runner)) == []
+    for wrong in (
+        runner._replace(names=("kit.Engines().run",)),
+        runner._replace(names=("kit.Engine().go",)),
+        runner._replace(params=("loader", "max_epochs")),
+        runner._replace(step="step"),
+    ):
+        assert len(list(runner_problems(kit, wrong))) == 1
 
 
 # what is installed

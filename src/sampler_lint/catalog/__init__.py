@@ -179,6 +179,7 @@ __all__ = [
     "Contract",
     "Framework",
     "KnownClass",
+    "Runner",
     "Sharder",
     "Span",
     "canonical",

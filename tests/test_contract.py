@@ -46,6 +46,7 @@ from sampler_lint.harness.contract import (
 )
 from sampler_lint.harness.inside import supervise
 from sampler_lint.harness.ranks import Case, Setting, Simulator
+from sampler_lint.harness.synthetic import SyntheticDataset
 
 pytest_plugins = ["pytester"]
 
@@ -1125,6 +1126,27 @@ def test_an_index_is_no_flag_that_goes_with_it(flagged: bool) -> None:
     report = examine(Mosaic, promises=["coverage", "disjoint"], **QUICK)
     assert not report.broken, report
     assert report.judgements["coverage"].verdict == "kept"
+
+
+def test_samples_are_unpacked_to_their_class() -> None:
+    class Persons(Sharded):
+        """Of as many samples of each person, as person re-identification learns from."""
+
+        def __init__(self, data_source: Any, num_replicas: int, rank: int, seed: int = 0) -> None:
+            super().__init__(data_source, num_replicas, rank, seed)
+            self.of: dict[int, list[int]] = {}
+            for index, (_, person, _camera) in enumerate(data_source):
+                self.of.setdefault(person, []).append(index)
+
+        def order(self) -> list[int]:
+            draw = random.Random(self.seed + self.epoch)
+            return [i for group in self.of.values() for i in draw.sample(group, len(group))]
+
+    assert broken(check_sampler(Persons, **QUICK)) == set()
+    _, person, _ = SyntheticDataset(9)[5]
+    assert person == SyntheticDataset(9).labels[5]
+    with pytest.raises(TypeError, match="'MadeUpSample' object is not iterable"):
+        list(SyntheticDataset(9)[5])
 
 
 class People(Sampler[list[int]]):

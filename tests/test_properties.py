@@ -61,6 +61,9 @@ def changed(**reading: object) -> Observation:
         (seen([[*range(7)], [*range(6), 9]]), set()),
         (replace(seen([[*range(7)]]), other_seed=seen([[*range(7)]]).ranks), {"seed_matters"}),
         (replace(seen([[*range(7)]]), again=seen([[*range(6)]]).ranks), {"deterministic"}),
+        # generators that differ: what one rank reads for another, and what chance leaves out
+        (replace(WORLD, apart=seen([[0, 2, 4, 1]], [[1, 3, 5, 7]]).ranks), {"ranks_agree"}),
+        (replace(WORLD, apart=seen([[0, 2, 4]], [[1, 3, 5]]).ranks), set()),
         (replace(WORLD, resumed=[([4, 6], [1]), ([6], [1])]), {"resumable"}),
         (replace(WORLD, resumed=[([4, 6], [1]), ([4, 6], [1])]), set()),
         (replace(WORLD, resumed=[([4, 6], [1]), ([4, 6], [2])]), {"resumable"}),

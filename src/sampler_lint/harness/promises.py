@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sampler_lint import properties
-from sampler_lint.harness.ranks import KINDS, RankTrace, Setting
+from sampler_lint.harness.ranks import RankTrace, Setting
+from sampler_lint.harness.synthetic import KINDS
 from sampler_lint.properties import Observation, Violation, begin
 
 

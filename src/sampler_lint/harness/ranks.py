@@ -29,6 +29,7 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
+from sampler_lint.harness.synthetic import MadeUpSample, SyntheticDataset
 from sampler_lint.properties import Item, Rank, Reading
 
 #: Steps of one pass after which an iterator counts as endless.
@@ -40,9 +41,6 @@ STUCK = 3.0
 
 #: Seconds on the clock that a sampler may sleep; set where the process is our own.
 ASLEEP: float | None = None
-
-#: Classes among the labels of the samples.
-KINDS = 3
 
 #: What samplers say of themselves, by the names that torch's own have.
 DECLARED = ("shuffle", "drop_last", "batch_size", "replacement", "total_size")
@@ -56,47 +54,6 @@ _COLLECTIVES = (
     *("all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "gather"),
     *("gather_object", "scatter", "scatter_object_list", "reduce", "monitored_barrier"),
 )
-
-
-class MadeUpSample(int):
-    """A sample of the synthetic dataset: its index, and nothing else."""
-
-
-class SyntheticDataset:
-    """A map-style dataset of a given length; an item is its index.
-
-    It also has what samplers commonly read from a dataset: ``targets`` and ``labels``,
-    ``lengths`` and ``sizes``. ``asked`` gets the names of those that were read.
-    """
-
-    def __init__(self, size: int, asked: set[str] | None = None) -> None:
-        self.size = size
-        self.asked = set() if asked is None else asked
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, index: int) -> int:
-        if not hasattr(index, "__index__"):
-            raise TypeError(f"'SyntheticDataset' object has no {index!r}")
-        if not -self.size <= index < self.size:
-            raise IndexError(index)
-        return MadeUpSample(index % self.size)
-
-    @property
-    def labels(self) -> list[int]:
-        """A class for each sample, of :data:`KINDS`."""
-        self.asked.add("labels")
-        return [index % KINDS for index in range(self.size)]
-
-    targets = labels
-
-    @property
-    def lengths(self) -> list[int]:
-        """A length for each sample, between 1 and 23."""
-        return [1 + index * 7 % 23 for index in range(self.size)]
-
-    sizes = lengths
 
 
 @dataclass(frozen=True, order=True, slots=True)

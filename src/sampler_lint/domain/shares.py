@@ -94,7 +94,7 @@ def _repeats_few(trial: Trial) -> bool:
 
 def _is_alone(model: Model, sampler: Obj) -> bool:
     """Whether a sampler is told, by its caller or a default, that there is one process."""
-    for name, default in _parameters(model, sampler).items():
+    for name, default in parameters(model, sampler).items():
         if role_of(name) is Role.WORLD_SIZE:
             given = model.argument(sampler, name) or default
             if given is not None and model.flow.constants(given) == {1}:
@@ -102,7 +102,7 @@ def _is_alone(model: Model, sampler: Obj) -> bool:
     return False
 
 
-def _parameters(model: Model, sampler: Obj) -> dict[str, Expr | None]:
+def parameters(model: Model, sampler: Obj) -> dict[str, Expr | None]:
     """What building a sampler takes, with the defaults that the tree shows."""
     init = model.flow.method(sampler.cls, "__init__")
     if isinstance(init, Function):
@@ -127,7 +127,7 @@ def one_rank(model: Model, sampler: Obj, through: Call | None) -> OneRank | None
 
     ``through`` is the call of a factory that builds the sampler.
     """
-    params = _parameters(model, sampler)
+    params = parameters(model, sampler)
     found: dict[Role, tuple[str, Expr | None]] = {}
     for name, default in params.items():
         role = role_of(name)

@@ -7,15 +7,17 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import scope_of
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.portions import Twice, divided_portions
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import is_about_processes
-from sampler_lint.domain.shares import Again, divided_again
+from sampler_lint.domain.shares import Again, divided_again, parameters
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If, Name
@@ -44,9 +46,11 @@ class ShardedTwice(Rule):
         learning-rate schedule does not fit. Nothing fails.
 
     Fix safety:
-        Unsafe: data of which a rank takes its share is left whole, for all that reads it. No
-        other fix is offered: remove the sampler and let the loader shuffle, as the framework
-        shards it; other uses of the sampler (`set_epoch`) have to be removed, too.
+        Unsafe: data of which a rank takes its share is left whole, for all that reads it. A
+        sampler is told that there is one process (`num_replicas=1, rank=0`), so that the framework
+        divides all samples, in an order that still follows `set_epoch`; its `len()` counts all
+        samples then. Where nothing else uses the sampler, it can go: the loader shuffles, and the
+        framework shards it.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks half of the samples are read by no rank; without
@@ -115,7 +119,33 @@ class ShardedTwice(Rule):
                 advice=f"leave sharding to {title}, and shuffle with `shuffle=True`",
                 why=tuple(why),
                 grade=grade,
+                fix=partial(_leave_whole, model, again.sampler),
             )
+
+
+def _leave_whole(model: Model, sampler: Obj, editor: Editor) -> Fix | None:
+    """Tell the sampler of one process: the framework then divides all samples, in its order."""
+    site = sampler.site
+    if site is None or site.has_star or site.has_double_star:
+        return None
+    there = editor.at(model.module_of(site.scope))
+    names = {role_of(name): name for name in parameters(model, sampler)}
+    missing = []
+    for role, value in ((Role.WORLD_SIZE, "1"), (Role.RANK, "0")):
+        if role not in names:
+            return None
+        given = model.flow.argument(sampler, names[role])
+        if given is None:
+            missing.append(f"{names[role]}={value}")
+        elif any(given is arg.value for arg in site.args):
+            there.replace(given, value)
+        else:
+            return None
+    if missing:
+        first, _, rest = ", ".join(missing).partition("=")
+        there.add_argument(site, first, rest)
+    why = "`len()` of it counts the samples of all ranks then"
+    return editor.fix("Tell it of one process", Applicability.UNSAFE, why)
 
 
 def _take_all(model: Model, twice: Twice, editor: Editor) -> Fix | None:

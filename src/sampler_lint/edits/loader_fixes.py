@@ -56,3 +56,14 @@ def divide(model: Model, loader: Obj, editor: Editor) -> Fix | None:
         there.add_argument(site, "sampler", sampler)
     why = "an epoch has fewer steps then"
     return editor.fix("Give it a `DistributedSampler`", Applicability.UNSAFE, why)
+
+
+def start_workers_anew(model: Model, loader: Obj, editor: Editor) -> Fix | None:
+    """Let a loader start its workers in each epoch: they then copy the dataset as it is by now."""
+    site = loader.site
+    kept = site.keyword("persistent_workers") if site is not None else None
+    if site is None or kept is None:
+        return None
+    editor.at(model.module_of(site.scope)).drop_argument(site, kept)
+    why = "starting workers takes time in each epoch"
+    return editor.fix("Drop `persistent_workers`", Applicability.UNSAFE, why)

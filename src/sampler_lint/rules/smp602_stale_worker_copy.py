@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.domain.copies import Change, changes, persists
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
+from sampler_lint.edits.loader_fixes import start_workers_anew
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
@@ -30,8 +32,10 @@ class StaleWorkerCopy(Rule):
         augmentation is never switched off, and a seed that depends on the epoch stays the same.
 
     Fix safety:
-        No fix is offered: keep the value in shared memory (`multiprocessing.Value`, or a tensor
-        after `share_memory_()`), or drop `persistent_workers`.
+        Unsafe: `persistent_workers` is dropped, so that each epoch starts its workers with the
+        dataset as it is by then, which takes time. To keep them, keep the value in shared memory
+        (`multiprocessing.Value`, or a tensor after `share_memory_()`). No fix is offered for an
+        iterator that is kept.
 
     How it is proved:
         Invariant `runs`: the fixture stops where a batch was made with another epoch than the one
@@ -51,7 +55,6 @@ class StaleWorkerCopy(Rule):
         "every epoch repeats the same augmentations",
     )
     invariant = "runs"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at what changes the datasets of persistent workers."""
@@ -69,6 +72,7 @@ def _suspect(model: Model, change: Change) -> Suspect:
         model.module_of(change.scope),
         change.node,
         f"`{unparse(change.node)}` does not reach the copies of `{change.dataset.name}` in {whose}",
+        fix=partial(start_workers_anew, model, change.loader) if is_kept else None,
         effect=f"workers {keeps} read the old `{change.name}` in every epoch",
         advice="keep it in shared memory (`multiprocessing.Value`) or drop `persistent_workers`"
         if is_kept

@@ -51,7 +51,8 @@ class SetEpochMisplaced(Rule):
         only lacks its parentheses. Unsafe where it
         becomes a handler of ignite's `Events.EPOCH_STARTED`: other handlers may rely on the order.
         Unsafe, too, where samples may be read between its old and its new place, or where its guard
-        decides about other lines.
+        decides about other lines; and where `persistent_workers` is dropped, for it takes time to
+        start workers in each epoch.
         There is no fix without a plain counter, or for loaders that keep their iterator.
 
     How it is proved:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import part_of
@@ -14,6 +15,7 @@ from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_s
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers, kept_iterator, made_ahead, stores_on
 from sampler_lint.edits.editor import Fixer, replacing
+from sampler_lint.edits.loader_fixes import start_workers_anew
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.unbound import counter_around
@@ -211,6 +213,7 @@ def _persistent_workers(model: Model) -> Iterator[Suspect]:
                 f"`{unparse(func)}` does not reach the copies of `{dataset.name}` in persistent "
                 f"workers",
                 why=why,
+                fix=partial(start_workers_anew, model, kept),
                 effect="workers kept by `persistent_workers=True` repeat one order in every epoch",
                 advice="share the epoch (`multiprocessing.Value`) or drop `persistent_workers`",
             )

@@ -573,10 +573,14 @@ Fixer: TypeAlias = Callable[[Editor], Fix | None]
 
 
 def replacing(
-    node: Expr | Stmt, code: str, message: str, applicability: Applicability = Applicability.SAFE
+    node: Expr | Stmt,
+    code: str,
+    message: str,
+    applicability: Applicability = Applicability.SAFE,
+    because: str = "",
 ) -> Fixer:
     """The fix that writes ``code`` in the place of one node, and nothing else."""
-    return lambda editor: editor.replace(node, code).fix(message, applicability)
+    return lambda editor: editor.replace(node, code).fix(message, applicability, because)
 
 
 def renaming(

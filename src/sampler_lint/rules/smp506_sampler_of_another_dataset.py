@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.origins import Hop, as_passed, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
@@ -12,7 +13,8 @@ from sampler_lint.domain.datasets import are_apart, sampled
 from sampler_lint.domain.escape import is_left
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
-from sampler_lint.findings import Grade, Related
+from sampler_lint.edits.editor import Editor, replacing
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, statements, unparse, walk
 from sampler_lint.syntax.nodes import Assign, Call, Expr, Name, Stmt, last_name
@@ -38,7 +40,10 @@ class SamplerOfAnotherDataset(Rule):
         read, without any error. A validation on the training samples measures nothing.
 
     Fix safety:
-        No fix is offered: only you know which of the two datasets was meant.
+        Unsafe, for only you know which of the two datasets was meant. A sampler that another
+        loader has, too, is replaced by that over this dataset, if there is one; a loader whose
+        sampler nobody else has gets the dataset of that, if this one has another sampler, or its
+        sampler is built over this one. What nothing reads is passed where it was left out.
 
     How it is proved:
         Invariant `runs`: the program stops with the `IndexError` on two gloo ranks; it finishes
@@ -58,7 +63,6 @@ class SamplerOfAnotherDataset(Rule):
         "validation scores look too good",
     )
     invariant = "runs"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare each loader's dataset with those of its samplers, and with what is left over."""
@@ -85,8 +89,54 @@ class SamplerOfAnotherDataset(Rule):
                     effect="where the lengths differ, it raises `IndexError` or never reads some "
                     "samples",
                     advice="build a sampler over this dataset",
+                    fix=partial(_over_its_own, model, loader, sampler, over, data),
                 )
         yield from _instead(model, told)
+
+
+_MEANT = "the other dataset may be the one that was meant"
+
+
+def _over_its_own(
+    model: Model, loader: Obj, sampler: Obj, over: Expr, data: Expr, editor: Editor
+) -> Fix | None:
+    """Pass the sampler over the loader's dataset, or the dataset of a sampler that only it has."""
+    site = sampler.site
+    if site is None or not _is_built_beside(sampler, loader):
+        return None
+    there = editor.at(model.module_of(site.scope))
+    own = _sampler_over(model, loader, data)
+    if any(sampler in _choosing(model, other) for other in model.loaders if other != loader):
+        given = [model.flow.argument(loader, name) for name in SAMPLER_ARGUMENTS]
+        names = [each for each in given if isinstance(each, Name)]
+        if own is None or len(names) != 1:
+            return None
+        there.replace(names[0], own)
+        return editor.fix(f"Pass `{own}`", Applicability.UNSAFE, _MEANT)
+    if not isinstance(over, Name):
+        return None
+    if own is not None:
+        there.replace(data, over.id)
+        return editor.fix(f"Pass `{over.id}`", Applicability.UNSAFE, _MEANT)
+    known = _made_in(data) if isinstance(data, Name) else None
+    if known is None or not surely_runs_before(known, site.stmt):
+        return None
+    there.replace(over, unparse(data))
+    return editor.fix(f"Build it over `{unparse(data)}`", Applicability.UNSAFE, _MEANT)
+
+
+def _sampler_over(model: Model, loader: Obj, data: Expr) -> str | None:
+    """The name of the only other sampler over a dataset that is built before its loader."""
+    site = loader.site
+    found = set()
+    for stmt in statements(site.scope.body) if site is not None else ():
+        name = stmt.targets[0] if isinstance(stmt, Assign) else None
+        if site is None or not isinstance(name, Name) or not surely_runs_before(stmt, site.stmt):
+            continue
+        overs = [sampled(model, one) for one in model.flow.values(name) if isinstance(one, Obj)]
+        if overs and all(over is not None and same(over, data) for over in overs):
+            found.add(name.id)
+    return found.pop() if len(found) == 1 else None
 
 
 def _choosing(model: Model, loader: Obj) -> Iterator[Obj]:
@@ -153,6 +203,9 @@ def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
                     why=(Related(model.place(site.scope, meant), "nothing reads this"),),
                     effect="it evaluates on the other loader's samples",
                     advice=f"pass `{instead}`",
+                    fix=replacing(
+                        given, instead, f"Pass `{instead}`", Applicability.UNSAFE, _MEANT
+                    ),
                 )
 
 

@@ -11,14 +11,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.origins import EVERYWHERE, Hop, depends_on, only
 from sampler_lint.analysis.values import Ext, FuncRef
-from sampler_lint.domain.concepts import (
-    PROCESSES,
-    RANGES,
-    RANK,
-    SETS_EPOCH,
-    WORKERS,
-    WORLD_SIZE,
-)
+from sampler_lint.domain.concepts import PROCESSES, RANGES, RANK, SETS_EPOCH, WORKERS, WORLD_SIZE
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test

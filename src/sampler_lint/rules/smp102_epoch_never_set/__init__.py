@@ -9,11 +9,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import contradict, excludes
-from sampler_lint.domain.epoch_calls import (
-    Carrier,
-    epoch_datasets,
-    epoch_samplers,
-)
+from sampler_lint.domain.epoch_calls import Carrier, epoch_datasets, epoch_samplers
 from sampler_lint.domain.epochs import (
     EpochLoop,
     epoch_loops,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 
 from sampler_lint.analysis.origins import given_by
-from sampler_lint.domain.concepts import (
-    RANGES,
-)
+from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.counters import counted_by, counted_from_zero
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model

@@ -14,12 +14,7 @@ from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top
 from sampler_lint.syntax.navigation import unparse, walk
-from sampler_lint.syntax.nodes import (
-    Call,
-    For,
-    Name,
-    While,
-)
+from sampler_lint.syntax.nodes import Call, For, Name, While
 
 
 def between(calls: list[Call], first: int, last: int) -> list[Call]:

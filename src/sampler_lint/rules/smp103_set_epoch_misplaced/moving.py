@@ -11,16 +11,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.syntax.navigation import walk
-from sampler_lint.syntax.nodes import (
-    Call,
-    Choice,
-    Expr,
-    ExprStmt,
-    If,
-    Loop,
-    Name,
-    Stmt,
-)
+from sampler_lint.syntax.nodes import Call, Choice, Expr, ExprStmt, If, Loop, Name, Stmt
 
 
 class _Movable(NamedTuple):

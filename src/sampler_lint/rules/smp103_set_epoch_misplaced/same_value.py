@@ -8,14 +8,7 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import (
-    EPOCH,
-    EVALUATES,
-    INFERS,
-    SAMPLER,
-    SETS_EPOCH,
-    TRAINS,
-)
+from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, SAMPLER, SETS_EPOCH, TRAINS
 from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
 from sampler_lint.domain.epochs import EpochLoop, starts_for_ever, steps_in

@@ -9,17 +9,7 @@ from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.syntax.navigation import leaves, same, statements, walk
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Bin,
-    Call,
-    Const,
-    Expr,
-    For,
-    If,
-    Loop,
-    Name,
-)
+from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, For, If, Loop, Name
 
 
 def from_zero(model: Model, found: EpochLoop, call: Call) -> Beginning | None:

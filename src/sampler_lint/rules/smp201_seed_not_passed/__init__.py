@@ -25,11 +25,7 @@ from sampler_lint.domain.seeds import (
 )
 from sampler_lint.domain.signatures import refuser
 from sampler_lint.edits.editor import Fixer, replacing
-from sampler_lint.edits.seed_fixes import (
-    called,
-    can_take_seed,
-    spelled,
-)
+from sampler_lint.edits.seed_fixes import called, can_take_seed, spelled
 from sampler_lint.findings import Applicability, Related, Severity
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Rule, Suspect
@@ -43,15 +39,7 @@ from sampler_lint.rules.smp201_seed_not_passed.passing import (
     pass_where_missing,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    Function,
-    Param,
-    Scope,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Param, Scope
 from sampler_lint.workspace.project import Module
 
 _ONE_ORDER = "every seed reads the data in the same order"

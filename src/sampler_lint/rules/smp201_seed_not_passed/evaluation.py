@@ -10,13 +10,7 @@ from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import is_test
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import (
-    Assign,
-    Call,
-    Expr,
-    Function,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Assign, Call, Expr, Function, last_name
 from sampler_lint.workspace.project import Module
 
 

@@ -10,23 +10,10 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.draws import bare_generator, draws, seeded
 from sampler_lint.domain.epoch_state import takes_order_of_torch
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.domain.seeds import (
-    is_seed_name,
-)
-from sampler_lint.edits.seed_fixes import (
-    called,
-)
+from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.edits.seed_fixes import called
 from sampler_lint.syntax.navigation import walk
-from sampler_lint.syntax.nodes import (
-    Call,
-    Class,
-    Const,
-    Expr,
-    Function,
-    Name,
-    Scope,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, Name, Scope, last_name
 
 #: The seed of a new generator (torch: c10/core/GeneratorImpl.h, ``default_rng_seed_val``).
 _BARE = "67280421310721 (that of a new `torch.Generator()`)"

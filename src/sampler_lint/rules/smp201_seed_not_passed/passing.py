@@ -21,10 +21,7 @@ from sampler_lint.edits.seed_fixes import (
 )
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules.smp201_seed_not_passed.fixed import Fixed, Unpassed
-from sampler_lint.syntax.nodes import (
-    Call,
-    Function,
-)
+from sampler_lint.syntax.nodes import Call, Function
 
 
 def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, editor: Editor) -> Fix:

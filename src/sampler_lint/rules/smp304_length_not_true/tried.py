@@ -19,12 +19,7 @@ from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._other_attribute import read_other
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._trials import (
-    defined_by,
-    is_uneven,
-    may_be_uneven,
-    node_of,
-)
+from sampler_lint.rules._trials import defined_by, is_uneven, may_be_uneven, node_of
 from sampler_lint.rules.smp304_length_not_true.places import (
     differ,
     first_return,

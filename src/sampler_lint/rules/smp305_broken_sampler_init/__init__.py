@@ -16,9 +16,7 @@ from sampler_lint.rules.smp305_broken_sampler_init.base_arguments import (
 )
 from sampler_lint.rules.smp305_broken_sampler_init.missing_call import not_called
 from sampler_lint.rules.smp305_broken_sampler_init.unset import no_batch_size, set_by_set_epoch_only
-from sampler_lint.syntax.nodes import (
-    Class,
-)
+from sampler_lint.syntax.nodes import Class
 from sampler_lint.workspace.project import Module
 
 

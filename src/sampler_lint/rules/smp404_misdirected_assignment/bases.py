@@ -10,14 +10,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.nodes import (
-    Call,
-    Class,
-    Expr,
-    Function,
-    Raise,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Call, Class, Expr, Function, Raise, last_name
 from sampler_lint.workspace.project import Module
 
 

@@ -14,9 +14,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._trials import (
-    slice_of,
-)
+from sampler_lint.rules._trials import slice_of
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import (

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from sampler_lint.analysis.origins import (
-    HANDED_ON,
-    Hop,
-    Step,
-    onward,
-    origins,
-    scope_of,
-)
+from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins, scope_of
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.conditions import tests

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import (
-    depends_on,
-)
+from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.epochs import (

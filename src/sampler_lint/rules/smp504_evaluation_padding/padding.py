@@ -8,14 +8,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.shares import pads
 from sampler_lint.syntax.navigation import nodes_in, walk
-from sampler_lint.syntax.nodes import (
-    Bin,
-    Call,
-    Class,
-    Const,
-    Expr,
-    Seq,
-)
+from sampler_lint.syntax.nodes import Bin, Call, Class, Const, Expr, Seq
 
 
 def batch_maker(model: Model, loader: Obj) -> Obj:

@@ -10,13 +10,13 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
     Reads,
     hidden_methods,
     hiding,
-    stored_by_base,
     unread_inside,
     unread_outside,
 )
 from sampler_lint.rules.smp404_misdirected_assignment.constructor import (
     overwritten,
     set_before_super,
+    stored_by_base,
     unheeded,
     unheeded_by_class,
 )

@@ -17,7 +17,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass, passes_near
-from sampler_lint.domain.programs import is_test, program_files
+from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.shares import pads
 from sampler_lint.edits.editor import Editor
@@ -223,10 +223,7 @@ def _is_of_one_rank(model: Model, place: Stmt | Call) -> bool:
 def cut_off(model: Model) -> Iterator[Suspect]:
     """Evaluations over a loader that leaves out the last batch, whoever divides the data."""
     seen: set[Stmt] = set()
-    for loader in model.loaders:
-        site = loader.site
-        if site is None or is_test(model.module_of(site.scope)):
-            continue
+    for loader, site, _ in built_outside_tests(model, model.loaders):
         maker = batch_maker(model, loader)
         given = may_drop_last(model, maker)
         if given is None or padding_sampler(model, loader) is not None:

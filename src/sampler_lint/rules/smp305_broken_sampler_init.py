@@ -10,7 +10,7 @@ from sampler_lint.analysis.values import ClassRef, Ext, Unknown
 from sampler_lint.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
 from sampler_lint.domain.concepts import ASKS_BY_NAME, PROTOCOL
 from sampler_lint.domain.launches import launches
-from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, calls_inside, scopes_inside
 from sampler_lint.domain.signatures import base_inits, of_class
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor
@@ -18,7 +18,15 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import nodes_in, on_super, self_class, statements, unparse, walk
+from sampler_lint.syntax.navigation import (
+    nodes_in,
+    on_super,
+    self_class,
+    self_stores,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Arg,
     Assign,
@@ -30,7 +38,6 @@ from sampler_lint.syntax.nodes import (
     Name,
     Raise,
     Return,
-    Scope,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -277,14 +284,12 @@ def _may_be_completed(model: Model, cls: Class) -> bool:
 def _set_without_base_init(model: Model, cls: Class) -> set[str]:
     names: set[str] = set()
     for sub in model.flow.subclasses(cls):
-        names.update(*(stored_in(scope, sub) for scope in scopes_inside(sub)))
+        names |= {target.name for target, _ in self_stores(scopes_inside(sub), sub)}
     for base in model.flow.mro(cls):
         if isinstance(base, Class):
             names |= base.bindings.keys()
-            for scope in scopes_inside(base):
-                if base is not cls and scope.name == "__init__":
-                    continue
-                names |= stored_in(scope, base)
+            scopes = (s for s in scopes_inside(base) if base is cls or s.name != "__init__")
+            names |= {target.name for target, _ in self_stores(scopes, base)}
         elif isinstance(base, str):
             entry = catalog.known(base)
             names |= entry.methods if entry is not None else set()
@@ -293,16 +298,7 @@ def _set_without_base_init(model: Model, cls: Class) -> set[str]:
 
 def _set_by_init(cls: Class) -> frozenset[str]:
     init = cls.method("__init__")
-    return frozenset(stored_in(init, cls)) if init is not None else frozenset()
-
-
-def stored_in(scope: Scope, cls: Class) -> set[str]:
-    """The attributes of ``self`` that a scope sets."""
-    return {
-        store.target.name
-        for store in scope.stores
-        if isinstance(store.target, Attr) and self_class(store.target.value) is cls
-    }
+    return frozenset(target.name for target, _ in self_stores([] if init is None else [init], cls))
 
 
 def _missing_call(
@@ -424,9 +420,10 @@ def _set_before(model: Model, cls: Class, setter: Function) -> set[str]:
     for related in [*model.flow.mro(cls), *model.flow.subclasses(cls)]:
         if isinstance(related, Class):
             names |= related.bindings.keys()
-            for scope in scopes_inside(related):
-                if scope is not setter and scope.name != "set_epoch":
-                    names |= stored_in(scope, related)
+            scopes = [
+                s for s in scopes_inside(related) if s is not setter and s.name != "set_epoch"
+            ]
+            names |= {target.name for target, _ in self_stores(scopes, related)}
         elif isinstance(related, str):
             entry = catalog.known(related)
             names |= entry.attributes | entry.methods if entry is not None else set()
@@ -439,8 +436,7 @@ def _runs_itself(model: Model, cls: Class, setter: Function) -> bool:
         isinstance(call.func, Attr) and self_class(call.func.value) is related
         for related in [*model.flow.mro(cls), *model.flow.subclasses(cls)]
         if isinstance(related, Class)
-        for scope in scopes_inside(related)
-        for call in scope.calls
+        for call in calls_inside(related)
         if last_name(call.func) == setter.name
     )
 

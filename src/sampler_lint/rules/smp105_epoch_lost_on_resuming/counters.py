@@ -18,7 +18,15 @@ from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import leaves, same, self_class, statements, unparse, walk
+from sampler_lint.syntax.navigation import (
+    leaves,
+    same,
+    self_class,
+    self_stores,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -126,14 +134,9 @@ def _is_of_all(method: Function) -> bool:
 def _named(model: Model, cls: Class, *methods: str) -> set[str]:
     """The attributes that methods, or what they call of the object, read or set."""
     found = reach(model, cls, *methods)
-    names = {read.name for read in found.self_reads()}
-    for function in found.functions:
-        names |= {
-            store.target.name
-            for store in function.stores
-            if isinstance(store.target, Attr) and self_class(store.target.value) is not None
-        }
-    return names
+    return {read.name for read in found.self_reads()} | {
+        target.name for target, _ in self_stores(found.functions)
+    }
 
 
 def _moved(model: Model, cls: Class) -> dict[str, Attr]:
@@ -142,11 +145,9 @@ def _moved(model: Model, cls: Class) -> dict[str, Attr]:
     if found.opaque:
         return {}
     added: dict[str, Attr] = {}
-    for function in found.functions:
-        for store in function.stores:
-            target = store.target
-            if store.how == "aug" and isinstance(target, Attr) and self_class(target.value):
-                added.setdefault(target.name, target)
+    for target, store in self_stores(found.functions):
+        if store.how == "aug":
+            added.setdefault(target.name, target)
     parts = (
         part
         for seed in filter(None, map(seed_argument, seedings_of(found)))

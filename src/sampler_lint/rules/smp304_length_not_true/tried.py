@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.epoch_state import epoch_state, reach
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model, calls_inside, scopes_inside
 from sampler_lint.domain.wrapping import inners
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
@@ -22,7 +22,7 @@ from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._other_attribute import read_other
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._trials import defined_by, is_uneven, may_be_uneven, node_of, slice_of
-from sampler_lint.syntax.navigation import nodes_in, same, self_class, statements
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
     DIVISIONS,
     Attr,
@@ -312,8 +312,7 @@ def _calls_next(model: Model, cls: Class) -> bool:
         last_name(call.func) == "next" and len(call.args) == 1
         for base in model.flow.mro(cls)
         if isinstance(base, Class)
-        for scope in scopes_inside(base)
-        for call in scope.calls
+        for call in calls_inside(base)
     )
 
 
@@ -483,12 +482,8 @@ def _candidates(
     """Attributes that may hold the length, the other rounding, a rank's share of it."""
     me = length.params[0].name
     init = cls.method("__init__")
-    stored = [
-        store.target.name
-        for store in (() if init is None else init.stores)
-        if isinstance(store.target, Attr) and self_class(store.target.value) is cls
-    ]
-    for name in list(dict.fromkeys(stored))[:MOST_ATTRIBUTES]:
+    stored = self_stores([] if init is None else [init], cls)
+    for name in list(dict.fromkeys(target.name for target, _ in stored))[:MOST_ATTRIBUTES]:
         yield f"{me}.{name}"
         yield f"len({me}.{name})"
     text = text_of(module.source, returned)

@@ -12,7 +12,7 @@ from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.datasets import may_be_iterable
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model, calls_inside, scopes_inside
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.signatures import Construction, base_inits
 from sampler_lint.edits.editor import Editor, replacing
@@ -21,7 +21,15 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.parameters import FLAGS, Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import is_read_only, read_by
-from sampler_lint.syntax.navigation import blocks, nodes_in, same, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    blocks,
+    nodes_in,
+    same,
+    self_class,
+    self_stores,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     SUMS,
     Assign,
@@ -73,10 +81,8 @@ def _by_running(model: Model, module: Module, cls: Class, init: Function) -> Ite
         stmt = made.call.stmt
         before = {
             (target.row, target.col): target
-            for store in init.stores
-            if isinstance(target := store.target, Attr)
-            and self_class(target.value) is cls
-            and target.name in read
+            for target, store in self_stores([init], cls)
+            if target.name in read
             and not isinstance(store.value, Const)
             and stmt is not None
             and store.stmt.order < stmt.order
@@ -130,12 +136,9 @@ def _by_its_arguments(
         if any(arg.stars for arg in made.args):
             continue
         read = read_by(model, cls)
-        for store in init.stores:
-            target = store.target
+        for target, store in self_stores([init], cls):
             if (
-                isinstance(target, Attr)
-                and self_class(target.value) is cls
-                and target.name in entry.attributes & read
+                target.name in entry.attributes & read
                 and (target.name in entry.params or _is_floored(store.value))
                 and store.stmt.order < stmt.order
                 and store.value is not None
@@ -513,6 +516,5 @@ def _is_called(cls: Class, method: Function) -> bool:
         isinstance(call.func, Attr)
         and call.func.name == method.name
         and self_class(call.func.value) is cls
-        for scope in scopes_inside(cls)
-        for call in scope.calls
+        for call in calls_inside(cls)
     )

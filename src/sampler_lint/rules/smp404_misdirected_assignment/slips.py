@@ -15,7 +15,7 @@ from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import read_by
 from sampler_lint.rules.smp404_misdirected_assignment.draws import name_reads
-from sampler_lint.syntax.navigation import nodes_in, same, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -313,12 +313,9 @@ def moving_getters(module: Module, cls: Class) -> Iterator[Suspect]:
         if not any(isinstance(r.value, (Map, Name, Call)) for r in method.returns):
             continue
         params = {param.name for param in method.params[1:]}
-        for store in method.stores:
-            target = store.target
+        for target, store in self_stores([method], cls):
             if (
-                isinstance(target, Attr)
-                and self_class(target.value) is cls
-                and target.name in loads & used
+                target.name in loads & used
                 and store.value is not None
                 and any(isinstance(n, Name) and n.id in params for n in walk(store.value))
             ):

@@ -13,7 +13,7 @@ from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.source import NOTEBOOK, SourceError
 from sampler_lint.syntax.navigation import leftmost
 from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, Imported, Scope, last_name
-from sampler_lint.workspace.places import Importer, Place
+from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Module, Project
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")

@@ -19,9 +19,15 @@ from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._other_attribute import read_other
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._trials import defined_by, is_uneven, may_be_uneven, node_of, slice_of
+from sampler_lint.rules._trials import (
+    defined_by,
+    is_uneven,
+    may_be_uneven,
+    node_of,
+    read_other,
+    slice_of,
+)
 from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
     DIVISIONS,

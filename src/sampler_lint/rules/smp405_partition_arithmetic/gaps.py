@@ -17,8 +17,7 @@ from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, Role, role_of
 from sampler_lint.properties import Share, shares
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._other_attribute import read_other
-from sampler_lint.rules._trials import defined_by, may_be_uneven, splitting_place
+from sampler_lint.rules._trials import defined_by, may_be_uneven, read_other, splitting_place
 from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import Class, Const, Function, Index
 from sampler_lint.workspace.project import Module

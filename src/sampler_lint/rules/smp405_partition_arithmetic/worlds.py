@@ -23,7 +23,6 @@ from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._evened import even_out
-from sampler_lint.rules._other_attribute import read_other
 from sampler_lint.rules._trials import (
     checks_length,
     counts,
@@ -32,6 +31,7 @@ from sampler_lint.rules._trials import (
     is_uneven,
     may_be_uneven,
     node_of,
+    read_other,
     slice_of,
     splitting_place,
 )

@@ -20,6 +20,9 @@ _NO_SIZE = (
 #: Where ``_set_sampler_epoch`` was changed to look at the batch sampler, and changed again.
 _REACHES_BATCH_SAMPLER = Span("1.6.5", "2.0")
 
+#: The strategies by which it runs as one process, or finds out.
+ONE_PROCESS = frozenset({"auto", "dp", "single_device"})
+
 FRAMEWORK = Framework(
     "lightning",
     "Lightning",

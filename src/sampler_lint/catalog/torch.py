@@ -21,6 +21,19 @@ DEMANDS_DATA_SOURCE = Span(before="2.1")
 #: Datasets that hold nothing but what a class derived from them keeps.
 BARE_DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "IterableDataset"})
 
+#: Datasets that look samples up by their index.
+MAP_STYLE = ("torchvision.datasets.", TORCH_DATA + "TensorDataset")
+
+#: Functions that divide data with their global generator, and how to give them one.
+SPLITS = {
+    TORCH_DATA + "random_split": ("torch", "generator", 2),
+    TORCH_DATA + "dataset.random_split": ("torch", "generator", 2),
+    "sklearn.model_selection.train_test_split": ("numpy", "random_state", 99),
+}
+
+#: What the constructors of samplers store where they are not told.
+DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False, "generator": None}
+
 FRAMEWORK = Framework(
     "torch",
     "torch",

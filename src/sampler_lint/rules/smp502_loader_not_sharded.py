@@ -8,8 +8,8 @@ from functools import partial
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on, scope_of
 from sampler_lint.analysis.values import Obj, Pack
+from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import DRAW, FIRST_RANK, PROCESSES, RANK, WORLD_SIZE
-from sampler_lint.domain.datasets import MAP_STYLE
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.fixed_orders import keeps_order
 from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside

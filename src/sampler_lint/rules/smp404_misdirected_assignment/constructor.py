@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import depends_on
+from sampler_lint.catalog.torch import DEFAULTS
 from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.datasets import may_be_iterable
 from sampler_lint.domain.model import Model, calls_inside, scopes_inside
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from sampler_lint.execution.values import Lost
 
 #: What a constructor of torch's samplers stores when the argument is left out.
-DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False, "generator": None}
 
 
 def set_before_super(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:

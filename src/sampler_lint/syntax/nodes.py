@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -65,15 +66,13 @@ class Attr(Expr):
     stmt: Stmt | None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Arg:
     """One argument of a call: positional, ``name=``, ``*value`` or ``**value``."""
 
-    __slots__ = ("keyword", "stars", "value")
-
-    def __init__(self, value: Expr, keyword: str | None, stars: int) -> None:
-        self.value = value
-        self.keyword = keyword
-        self.stars = stars
+    value: Expr
+    keyword: str | None
+    stars: int
 
 
 class Call(Expr):
@@ -355,6 +354,7 @@ How: TypeAlias = Literal[
 Payload: TypeAlias = "Param | Function | Class | Imported | None"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Binding:
     """One way a name gets a value in a scope.
 
@@ -365,25 +365,13 @@ class Binding:
     what is bound; ``within`` the comprehension whose variable it is: nothing outside reads that.
     """
 
-    __slots__ = ("how", "name", "path", "payload", "stmt", "value", "within")
-
-    def __init__(
-        self,
-        name: str,
-        how: How,
-        stmt: Stmt | None,
-        value: Expr | None = None,
-        path: tuple[int, ...] = (),
-        payload: Payload = None,
-        within: Comp | None = None,
-    ) -> None:
-        self.name = name
-        self.how = how
-        self.stmt = stmt
-        self.value = value
-        self.path = path
-        self.payload = payload
-        self.within = within
+    name: str
+    how: How
+    stmt: Stmt | None
+    value: Expr | None = None
+    path: tuple[int, ...] = ()
+    payload: Payload = None
+    within: Comp | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -391,26 +379,16 @@ class Binding:
         return self.how in {"assign", "param"}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Store:
     """``target.attr = value`` or ``target[key] = value``."""
 
-    __slots__ = ("how", "path", "scope", "stmt", "target", "value")
-
-    def __init__(
-        self,
-        target: Attr | Index,
-        stmt: Stmt,
-        scope: Scope,
-        how: How,
-        value: Expr | None,
-        path: tuple[int, ...],
-    ) -> None:
-        self.target = target
-        self.stmt = stmt
-        self.scope = scope
-        self.how = how
-        self.value = value
-        self.path = path
+    target: Attr | Index
+    stmt: Stmt
+    scope: Scope
+    how: How
+    value: Expr | None
+    path: tuple[int, ...]
 
 
 class Scope(Node):
@@ -493,22 +471,18 @@ class Scope(Node):
         return f"<{type(self).__name__} {self.qualname or '<module>'}>"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Param:
     """A parameter.
 
     ``kind`` is ``positional_only``, ``positional``, ``vararg``, ``keyword_only`` or ``kwarg``.
     """
 
-    __slots__ = ("annotation", "default", "kind", "name", "node")
-
-    def __init__(
-        self, name: str, kind: str, default: Expr | None, annotation: Expr | None, node: Node
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.default = default
-        self.annotation = annotation
-        self.node = node
+    name: str
+    kind: str
+    default: Expr | None
+    annotation: Expr | None
+    node: Node
 
     @property
     def is_positional(self) -> bool:

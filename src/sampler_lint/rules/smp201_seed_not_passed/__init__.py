@@ -28,12 +28,12 @@ from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import (
     MAY_BE_NO_INT,
-    NOT_PASSED_EVERYWHERE,
     called,
     can_take_seed,
     is_spelled,
     pass_in,
     pass_seed,
+    pass_to_taker,
     seed_generators,
     spelled,
     take_seed,
@@ -411,15 +411,7 @@ def add_parameter(
         for call in model.flow.callers(function)
         if is_spelled(call, function) and _shuffles_through(model, site, call)
     ]
-    passed, everywhere = pass_in(model, editor, calls, "seed", untyped=True)
-    if not passed:
-        applicability = Applicability.DISPLAY  # as long as nobody passes it, nothing changes
-    elif everywhere and not editor.module.is_library(function):
-        applicability = Applicability.SAFE
-    else:
-        applicability = Applicability.UNSAFE
-    title = f"Give `{called(function)}` a `seed` parameter"
-    return editor.fix(title, applicability, NOT_PASSED_EVERYWHERE)
+    return pass_to_taker(model, editor, function, calls)
 
 
 def pass_where_missing(model: Model, unpassed: Sequence[Unpassed], editor: Editor) -> Fix | None:

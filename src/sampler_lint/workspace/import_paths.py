@@ -1,4 +1,4 @@
-"""Which file of the tree an import means, by the files' paths alone."""
+"""Where files are, and which of the tree an import means, by the files' paths alone."""
 
 from __future__ import annotations
 

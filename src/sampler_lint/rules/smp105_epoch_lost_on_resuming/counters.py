@@ -1,4 +1,4 @@
-"""Counters of a sampler or dataset that its own state leaves out."""
+"""Counts of epochs that a run begins anew: a sampler's own, a loop's, a framework's."""
 
 from __future__ import annotations
 

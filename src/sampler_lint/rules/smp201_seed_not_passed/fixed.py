@@ -1,4 +1,4 @@
-"""The fixed seed that a sampler keeps, and where its default comes from."""
+"""The fixed seed that a sampler or a generator keeps, where it is from, and where it matters."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from sampler_lint.findings import (
     Related,
     Severity,
 )
-from sampler_lint.memory import finding_as_json, finding_from
+from sampler_lint.memory import as_json, from_json
 from sampler_lint.workspace import project as model_project
 
 ALL = engine.Options(select=("ALL",))
@@ -146,9 +146,9 @@ findings = st.builds(
 
 @given(findings)
 def test_a_finding_survives_being_written_down(finding: Finding) -> None:
-    text = json.dumps(finding_as_json(finding))
+    text = json.dumps(as_json(finding))
     assert text.isascii()
-    assert finding_from(json.loads(text)) == finding
+    assert from_json(Finding, json.loads(text)) == finding
     assert len(fields(Finding)) == 14, "is the new field written down, and made up above?"
 
 
@@ -162,7 +162,7 @@ json_values = st.recursive(
 @given(json_values)
 def test_what_is_no_finding_is_refused(value: object) -> None:
     with pytest.raises((TypeError, ValueError)):
-        finding_from(value)
+        from_json(Finding, value)
 
 
 @given(st.lists(json_values, min_size=4, max_size=4))
@@ -179,11 +179,11 @@ def test_a_record_that_says_nonsense_is_no_record(lines: list[object]) -> None:
 )
 def test_a_finding_with_one_wrong_type_is_refused(place: tuple[int, ...], value: object) -> None:
     finding = Finding("SMP101", "m", "a.py", Position(1, 2), Position(3, 4))
-    row = finding_as_json(finding)
-    assert finding_from(row) == finding
+    row = as_json(finding)
+    assert from_json(Finding, row) == finding
     row[place[0]] = value
     with pytest.raises(TypeError):
-        finding_from(row)
+        from_json(Finding, row)
 
 
 # --------------------------------------------------------------------------- checks

@@ -9,27 +9,19 @@ is read again, since a later change might show the same times.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from sampler_lint.cache import Cache, Signature, digest, is_racy, signature
-from sampler_lint.findings import (
-    Applicability,
-    Cell,
-    Edit,
-    FileError,
-    Finding,
-    Fix,
-    Grade,
-    Place,
-    Position,
-    Related,
-    Severity,
-)
+from sampler_lint.findings import FileError, Finding
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
@@ -69,9 +61,6 @@ class _Entry:
     inert: bool
     """Whether no finding rests on its content."""
     racy: bool
-
-    def as_json(self) -> list[Any]:
-        return [*self.signature, self.digest, self.inert, self.racy]
 
 
 class Memory:
@@ -189,7 +178,7 @@ class Memory:
 
     def _take(self, entries: Mapping[str, _Entry]) -> None:
         self._racy = any(entry.racy for entry in entries.values())
-        self._table = json.dumps({path: entry.as_json() for path, entry in entries.items()})
+        self._table = json.dumps({path: as_json(entry) for path, entry in entries.items()})
 
     def _is_racy(self, found: Signature) -> bool:
         return is_racy(found, self._looked_at)
@@ -229,33 +218,6 @@ def _may_matter(data: bytes) -> bool:
     return is_candidate(data) or seeds_or_draws(data) or names_a_rule(data)
 
 
-# What follows trusts nothing: a value of another type raises.
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
-def _number(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(value)
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(value)
-    return value
-
-
-def _items(value: object, count: int | None = None) -> list[Any]:
-    if not isinstance(value, list) or count not in {None, len(value)}:
-        raise TypeError(value)
-    return value
-
-
 def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(value)
@@ -263,137 +225,78 @@ def _table(value: object) -> dict[str, Any]:
 
 
 def _entries_from(table: object) -> dict[str, _Entry]:
-    entries = {}
-    for path, row in _table(table).items():
-        *numbers, found, inert, racy = _items(row, 7)
-        modified, status, size, inode = map(_number, numbers)
-        when = (modified, status, size, inode)
-        entries[path] = _Entry(when, _text(found), _flag(inert), _flag(racy))
-    return entries
+    return {path: from_json(_Entry, row) for path, row in _table(table).items()}
 
 
-def _report_as_json(report: TreeReport, order: Mapping[str, int]) -> list[Any]:
-    return [
-        [
-            [order[path], silenced, finding_as_json(finding)]
-            for path, silenced, finding in report.findings
-        ],
-        _errors_as_json(report.errors, order),
-        _errors_as_json(report.syntax_errors, order),
-        sorted(order[path] for path in report.unparsed),
-    ]
+def _report_as_json(report: TreeReport, order: Mapping[str, int]) -> object:
+    """The report, each path as its number among the files."""
+    return as_json(
+        (
+            [(order[path], silenced, found) for path, silenced, found in report.findings],
+            [(order[path], error) for path, error in report.errors.items()],
+            [(order[path], error) for path, error in report.syntax_errors.items()],
+            sorted(order[path] for path in report.unparsed),
+        )
+    )
+
+
+_Numbered = tuple[tuple[int, FileError], ...]
+_Told = tuple[tuple[tuple[int, bool, Finding], ...], _Numbered, _Numbered, tuple[int, ...]]
 
 
 def _report_from(told: object, paths: Sequence[str]) -> TreeReport:
-    findings, errors, syntax_errors, unparsed = _items(told, 4)
-    report = TreeReport()
-    for row in _items(findings):
-        number, silenced, finding = _items(row, 3)
-        path = paths[_number(number)]
-        report.findings.append((path, _flag(silenced), finding_from(finding)))
-    report.errors = _errors_from(errors, paths)
-    report.syntax_errors = _errors_from(syntax_errors, paths)
-    report.unparsed = {paths[_number(number)] for number in _items(unparsed)}
-    return report
-
-
-def _errors_as_json(errors: Mapping[str, FileError], order: Mapping[str, int]) -> list[Any]:
-    return [[order[path], e.path, e.reason, e.row] for path, e in errors.items()]
-
-
-def _errors_from(rows: object, paths: Sequence[str]) -> dict[str, FileError]:
-    errors = {}
-    for row in _items(rows):
-        number, shown, reason, line = _items(row, 4)
-        error = FileError(_text(shown), _text(reason), None if line is None else _number(line))
-        errors[paths[_number(number)]] = error
-    return errors
-
-
-def finding_as_json(finding: Finding) -> list[Any]:
-    """The finding as lists, texts and numbers."""
-    fix = None if finding.fix is None else _fix_as_json(finding.fix)
-    start, end = finding.start, finding.end
-    return [
-        *(finding.code, finding.message, finding.path),
-        *(start.row, start.column, end.row, end.column),
-        *(fix, [[_place_as_json(each.place), each.text] for each in finding.why]),
-        _cell_as_json(finding.cell),
-        *(finding.grade.value, finding.severity.value),
-        [_fix_as_json(one) for one in finding.candidates],
-        *(finding.effect, finding.advice, finding.hides),
-    ]
-
-
-def _cell_as_json(cell: Cell | None) -> list[int] | None:
-    return None if cell is None else list(cell)
-
-
-def _place_as_json(place: Place | str) -> object:
-    return (
-        place if isinstance(place, str) else [place.path, *place.start, _cell_as_json(place.cell)]
+    findings, errors, syntax_errors, unparsed = from_json(_Told, told)
+    return TreeReport(
+        [(paths[number], silenced, found) for number, silenced, found in findings],
+        {paths[number]: error for number, error in errors},
+        {paths[number]: error for number, error in syntax_errors},
+        {paths[number] for number in unparsed},
     )
 
 
-def _fix_as_json(fix: Fix) -> list[Any]:
-    edits = [[e.path, e.start, e.end, e.content] for e in fix.edits]
-    return [fix.message, fix.applicability.value, edits, fix.unsafe]
+def as_json(value: Any) -> Any:
+    """A value as lists, texts and numbers, which :func:`from_json` makes the value of again."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        return [as_json(getattr(value, each.name)) for each in fields(value)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(map(as_json, value))
+    return value
 
 
-def finding_from(row: object) -> Finding:
-    """The finding that :func:`finding_as_json` was given.
+def from_json(kind: Any, value: Any) -> Any:
+    """What of a type :func:`as_json` was given. It trusts nothing: a record may be anybody's.
 
     Raises:
-        TypeError: ``row`` is nothing that it returns.
+        TypeError: ``value`` is nothing that it makes of such a type.
         ValueError: likewise.
     """
-    *head, fix, why, cell, grade, severity, candidates, effect, advice, hides = _items(row, 16)
-    code, message, path, *place = head
-    first_row, first_column, last_row, last_column = map(_number, place)
-    return Finding(
-        _text(code),
-        _text(message),
-        _text(path),
-        Position(first_row, first_column),
-        Position(last_row, last_column),
-        None if fix is None else _fix_from(fix),
-        tuple(map(_related_from, _items(why))),
-        _cell_from(cell),
-        Grade(_text(grade)),
-        Severity(_text(severity)),
-        tuple(map(_fix_from, _items(candidates))),
-        _text(effect),
-        _text(advice),
-        _flag(hides),
-    )
+    parts = get_args(kind)
+    if get_origin(kind) in {Union, UnionType}:
+        for part in parts:
+            with contextlib.suppress(TypeError, ValueError):
+                return from_json(part, value)
+        raise TypeError(value)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    types = parts or (*_types(kind).values(),)
+    if not types:
+        if type(value) is not kind:
+            raise TypeError(value)
+        return value
+    if not isinstance(value, list):
+        raise TypeError(value)
+    if types[-1] is ... or get_origin(kind) is Sequence:
+        return tuple(from_json(types[0], each) for each in value)
+    if len(types) != len(value):
+        raise TypeError(value)
+    made = [from_json(*pair) for pair in zip(types, value, strict=True)]
+    return tuple(made) if parts else kind(*made)
 
 
-def _cell_from(row: object) -> Cell | None:
-    if row is None:
-        return None
-    number, first_row, file_row = map(_number, _items(row, 3))
-    return Cell(number, first_row, file_row)
-
-
-def _related_from(row: object) -> Related:
-    place, text = _items(row, 2)
-    if isinstance(place, str):
-        return Related(place, _text(text))
-    path, first_row, column, cell = _items(place, 4)
-    start = Position(_number(first_row), _number(column))
-    return Related(Place(_text(path), start, _cell_from(cell)), _text(text))
-
-
-def _fix_from(row: object) -> Fix:
-    message, applicability, edits, unsafe = _items(row, 4)
-    return Fix(
-        _text(message),
-        Applicability(_text(applicability)),
-        tuple(map(_edit_from, _items(edits))),
-        _text(unsafe),
-    )
-
-
-def _edit_from(row: object) -> Edit:
-    path, start, end, content = _items(row, 4)
-    return Edit(_text(path), _number(start), _number(end), _text(content))
+@functools.cache
+def _types(kind: type) -> dict[str, Any]:
+    """The types of what a dataclass or a named tuple holds; nothing of any other."""
+    is_record = is_dataclass(kind) or hasattr(kind, "_fields")
+    return get_type_hints(kind) if is_record else {}

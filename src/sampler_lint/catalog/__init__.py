@@ -67,6 +67,31 @@ AVERAGING = {
     "deepspeed.initialize": "gradients",
 }
 
+#: Packages that shard by themselves, or read data in a way of their own. Who imports transformers
+#: may only want a model.
+SHARDING_PACKAGES = (FRAMEWORK_PACKAGES.keys() - {"transformers"}) | frozenset(
+    {
+        "colossalai", "detectron2", "fairseq", "fastai", "ffcv", "horovod", "lightly", "litdata",
+        "megatron", "mmdet", "monai", "nemo", "nvidia", "oslo", "petastorm",
+        "ray", "sagemaker", "smdistributed", "streaming", "torch_xla",
+        "torchdata", "torchpack", "torchrec", "webdataset", "wids",
+    }
+)  # fmt: skip
+
+#: Bases that read no attribute they do not set.
+PASSIVE_BASES = ("torch.nn.", "pytorch_lightning.", "lightning.")
+
+#: What makes a generator with the functions that the library's own module has.
+GENERATOR_MAKERS = {"numpy": "RandomState", "random": "Random"}
+
+#: The methods that make a shard, or a stream, of what `datasets` opened.
+OF_STREAMS = frozenset({"shard", "to_iterable_dataset"})
+
+#: The parts of webdataset that list every shard once (others draw them at random, for ever), and
+#: its loaders.
+SHARD_LISTS = frozenset({"SimpleShardList", "PytorchShardList"})
+PIPELINE_LOADERS = frozenset({"WebLoader", "DataLoader"})
+
 
 def averaging(dotted: str) -> str:
     """What a function averages over processes: ``gradients``, ``tensors``, nothing known."""

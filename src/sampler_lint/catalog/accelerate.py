@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, HandsBack, KnownClass, Sharder, Span
+from sampler_lint.catalog.schema import (
+    Contract,
+    Framework,
+    HandsBack,
+    KnownClass,
+    Sharder,
+    Span,
+    words,
+)
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _LOADER = "accelerate.data_loader"
@@ -24,7 +32,7 @@ FRAMEWORK = Framework(
         "0.25", "0.28", "0.30", "0.33", "0.34", "1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6",
         "1.7", "1.8", "1.9", "1.10", "1.11", "1.12", "1.13", "1.14", "1.15",
     ),
-    trainers=frozenset({"Accelerator"}),
+    trainers=words("Accelerator"),
     contracts=(
         Contract(
             "wraps", "batch_sampler", ("BatchSamplerShard",),
@@ -96,8 +104,8 @@ FRAMEWORK = Framework(
             "sampler",
             base=TORCH_DATA + "RandomSampler",
             open=True,
-            attributes=frozenset({"epoch", "initial_seed"}),
-            methods=frozenset({"__iter__", "set_epoch"}),
+            attributes=words("epoch initial_seed"),
+            methods=words("__iter__ set_epoch"),
             shuffles=True,
             versions=Span(since="0.24"),
         ),
@@ -109,18 +117,11 @@ FRAMEWORK = Framework(
                 "batch_sampler", "num_processes", "process_index", "split_batches", "even_batches",
             ),
             required=1,
-            attributes=frozenset(
-                {
-                    "batch_sampler", "num_processes", "process_index", "split_batches",
-                    "even_batches", "batch_size", "drop_last",
-                }
+            attributes=words(
+                "batch_sampler num_processes process_index split_batches even_batches batch_size "
+                "drop_last"
             ),
-            methods=frozenset(
-                {
-                    "__iter__", "__len__", "total_length", "_iter_with_split",
-                    "_iter_with_no_split",
-                }
-            ),
+            methods=words("__iter__ __len__ total_length _iter_with_split _iter_with_no_split"),
             distributed=True,
         ),
         KnownClass(
@@ -129,8 +130,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "BatchSampler",
             params=("batch_sampler", "skip_batches"),
             required=1,
-            attributes=frozenset({"batch_sampler", "skip_batches"}),
-            methods=frozenset({"__iter__", "__len__", "total_length"}),
+            attributes=words("batch_sampler skip_batches"),
+            methods=words("__iter__ __len__ total_length"),
         ),
     ),
     hands_back=(

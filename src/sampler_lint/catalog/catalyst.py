@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _SAMPLER = "catalyst.data.sampler."
@@ -18,7 +18,7 @@ FRAMEWORK = Framework(
     packages=("catalyst",),
     distributions=("catalyst",),
     releases=("20.1", "21.1", "21.6", "21.12", "22.2", "22.4"),
-    trainers=frozenset({"dl", "Runner", "SupervisedRunner", "IRunner"}),
+    trainers=words("dl Runner SupervisedRunner IRunner"),
     contracts=(
         Contract(
             "seeds", "process", ("random", "numpy", "torch"),
@@ -50,8 +50,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("labels", "mode"),
             required=1,
-            attributes=frozenset({"labels", "lbl2idx", "length", "samples_per_class"}),
-            methods=frozenset({"__iter__", "__len__"}),
+            attributes=words("labels lbl2idx length samples_per_class"),
+            methods=words("__iter__ __len__"),
             shuffles=True,
             aliases=(_EXPORTED + "BalanceClassSampler",),
         ),
@@ -61,13 +61,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("labels", "num_classes", "num_samples", "num_batches"),
             required=3,
-            attributes=frozenset(
-                {
-                    "_batch_size", "_labels", "_num_batches", "_num_classes", "_num_samples",
-                    "lbl2idx",
-                }
-            ),
-            methods=frozenset({"__iter__", "__len__", "batch_size", "batches_in_epoch"}),
+            attributes=words("_batch_size _labels _num_batches _num_classes _num_samples lbl2idx"),
+            methods=words("__iter__ __len__ batch_size batches_in_epoch"),
             shuffles=True,
             aliases=(_EXPORTED + "BatchBalanceClassSampler",),
         ),
@@ -77,8 +72,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "DistributedSampler",
             params=("sampler", "num_replicas", "rank", "shuffle"),
             required=1,
-            attributes=frozenset({"sampler"}),
-            methods=frozenset({"__iter__"}),
+            attributes=words("sampler"),
+            methods=words("__iter__"),
             distributed=True,
             shuffles="shuffle",
             aliases=(_EXPORTED + "DistributedSamplerWrapper",),

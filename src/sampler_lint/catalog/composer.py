@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, Span
+from sampler_lint.catalog.schema import Contract, Framework, Span, words
 
 _TRAINER = "composer.trainer.trainer"
 _FIND = f"{_TRAINER}:_get_distributed_sampler"
@@ -17,7 +17,7 @@ FRAMEWORK = Framework(
         "0.4", "0.8", "0.12", "0.16", "0.18.1", "0.19", "0.20", "0.21.2", "0.21.3", "0.22",
         "0.24", "0.26", "0.28", "0.30", "0.32",
     ),
-    trainers=frozenset({"Trainer", "DataSpec"}),
+    trainers=words("Trainer DataSpec"),
     contracts=(
         Contract(
             "seeds", "process", ("random", "numpy", "torch"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework
+from sampler_lint.catalog.schema import Contract, Framework, words
 
 _INIT = "deepspeed.runtime.dataloader:DeepSpeedDataLoader.__init__"
 
@@ -15,7 +15,7 @@ FRAMEWORK = Framework(
         "0.3.10", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "0.10", "0.11", "0.12", "0.13",
         "0.14", "0.15", "0.16", "0.17", "0.18", "0.19",
     ),
-    trainers=frozenset({"initialize", "DeepSpeedEngine"}),
+    trainers=words("initialize DeepSpeedEngine"),
     own_data="training_data",
     contracts=(
         Contract(

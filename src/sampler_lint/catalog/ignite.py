@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Runner, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Runner, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _DETERMINISTIC = "ignite.engine.deterministic:ReproducibleBatchSampler.__init__"
@@ -17,7 +17,7 @@ FRAMEWORK = Framework(
     packages=("ignite",),
     distributions=("pytorch-ignite",),
     releases=("0.3", "0.4.1", "0.4.5", "0.4.9", "0.4.13", "0.5", "0.5.3", "0.5.4", "0.5.5"),
-    trainers=frozenset({"DeterministicEngine", "BatchSizeScheduler", "ReproducibleBatchSampler"}),
+    trainers=words("DeterministicEngine BatchSizeScheduler ReproducibleBatchSampler"),
     contracts=(
         Contract(
             "demands", "batch_sampler", ("BatchSampler",),
@@ -61,8 +61,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "DistributedSampler",
             params=("sampler", "num_replicas", "rank"),
             required=1,
-            attributes=frozenset({"sampler"}),
-            methods=frozenset({"__iter__"}),
+            attributes=words("sampler"),
+            methods=words("__iter__"),
             distributed=True,
             aliases=("ignite.distributed.DistributedProxySampler",),
         ),
@@ -72,8 +72,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "BatchSampler",
             params=("batch_sampler", "start_iteration"),
             required=1,
-            attributes=frozenset({"batch_indices", "batch_sampler", "start_iteration", "sampler"}),
-            methods=frozenset({"__iter__", "__len__", "setup_batch_indices"}),
+            attributes=words("batch_indices batch_sampler start_iteration sampler"),
+            methods=words("__iter__ __len__ setup_batch_indices"),
         ),
     ),
     # ignite/engine/engine.py, `Engine._internal_run_as_gen`: it calls no `set_epoch`, which

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Constructor, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Constructor, Framework, KnownClass, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _DATASET = "lhotse.dataset."
 _SAMPLING = _DATASET + "sampling."
 
 _SHARE = ("world_size", "rank", "seed")
-_OWN = frozenset({"__iter__", "_next_batch", "load_state_dict", "state_dict"})
-_LEFT = frozenset({"num_cuts", "remaining_cuts", "remaining_duration"})
+_OWN = words("__iter__ _next_batch load_state_dict state_dict")
+_LEFT = words("num_cuts remaining_cuts remaining_duration")
 
 _DYNAMIC = frozenset(
     {
@@ -41,17 +41,13 @@ FRAMEWORK = Framework(
             "sampler",
             base=TORCH_DATA + "Sampler",
             params=("shuffle", "drop_last", *_SHARE),
-            attributes=frozenset(
-                {
-                    *("_diagnostics", "_filter_fn", "_just_restored_state", "_transforms"),
-                    *("drop_last", "epoch", "seed", "shuffle"),
-                }
+            attributes=words(
+                "_diagnostics _filter_fn _just_restored_state _transforms drop_last epoch seed "
+                "shuffle"
             ),
-            methods=frozenset(
-                {
-                    *("__next__", "_log_diagnostics", "_maybe_init_distributed", "diagnostics"),
-                    *("allow_iter_to_reset_state", "filter", "get_report", "map", "set_epoch"),
-                }
+            methods=words(
+                "__next__ _log_diagnostics _maybe_init_distributed diagnostics "
+                "allow_iter_to_reset_state filter get_report map set_epoch"
             )
             | _OWN
             | _LEFT,
@@ -68,7 +64,7 @@ FRAMEWORK = Framework(
                 *_SHARE,
             ),
             required=1,
-            attributes=frozenset({"data_source", "time_constraint"}),
+            attributes=words("data_source time_constraint"),
             methods=_OWN | _LEFT,
             distributed=True,
             shuffles="shuffle",
@@ -87,13 +83,11 @@ FRAMEWORK = Framework(
             "sampler",
             base=_SAMPLING + "base.CutSampler",
             # What else it is given, the samplers of its buckets are.
-            keywords=frozenset({"sampler_type", "num_buckets", "drop_last", "seed"}),
+            keywords=words("sampler_type num_buckets drop_last seed"),
             open=True,
-            attributes=frozenset(
-                {
-                    *("bucket_rng", "bucket_samplers", "buckets", "cut_sets", "depleted"),
-                    *("num_buckets", "sampler_kwargs", "sampler_type"),
-                }
+            attributes=words(
+                "bucket_rng bucket_samplers buckets cut_sets depleted num_buckets sampler_kwargs "
+                "sampler_type"
             ),
             methods=_OWN
             | _LEFT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _RESOLVE = "lightning.pytorch.utilities.data:_dataloader_init_kwargs_resolve_sampler"
@@ -20,6 +20,9 @@ _NO_SIZE = (
 #: Where ``_set_sampler_epoch`` was changed to look at the batch sampler, and changed again.
 _REACHES_BATCH_SAMPLER = Span("1.6.5", "2.0")
 
+#: The strategies by which it runs as one process, or finds out.
+ONE_PROCESS = words("auto dp single_device")
+
 FRAMEWORK = Framework(
     "lightning",
     "Lightning",
@@ -29,9 +32,9 @@ FRAMEWORK = Framework(
         "1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.6.5", "1.7", "1.8", "1.9", "2.0",
         "2.0.3", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6",
     ),
-    trainers=frozenset({"Trainer", "LightningModule", "LightningDataModule", "Fabric"}),
-    train_hooks=frozenset({"train_dataloader"}),
-    evaluation_hooks=frozenset({"val_dataloader", "test_dataloader", "predict_dataloader"}),
+    trainers=words("Trainer LightningModule LightningDataModule Fabric"),
+    train_hooks=words("train_dataloader"),
+    evaluation_hooks=words("val_dataloader test_dataloader predict_dataloader"),
     switches=(
         ("use_distributed_sampler", Span(since="2.0")),
         ("replace_sampler_ddp", Span(before="2.0")),
@@ -143,7 +146,7 @@ FRAMEWORK = Framework(
             params=("sampler",),
             open=True,
             required=1,
-            methods=frozenset({"__iter__", "set_epoch"}),
+            methods=words("__iter__ set_epoch"),
             distributed=True,
             shuffles="shuffle",
             aliases=("lightning_fabric.utilities.distributed.DistributedSamplerWrapper",),
@@ -153,8 +156,8 @@ FRAMEWORK = Framework(
             "sampler",
             base=TORCH_DATA + "DistributedSampler",
             open=True,
-            attributes=frozenset({"num_samples", "total_size"}),
-            methods=frozenset({"__iter__"}),
+            attributes=words("num_samples total_size"),
+            methods=words("__iter__"),
             distributed=True,
             shuffles="shuffle",
             aliases=("pytorch_lightning.overrides.distributed.UnrepeatedDistributedSampler",),
@@ -166,7 +169,7 @@ FRAMEWORK = Framework(
             params=("sampler",),
             open=True,
             required=1,
-            methods=frozenset({"__iter__"}),
+            methods=words("__iter__"),
             distributed=True,
             shuffles="shuffle",
             aliases=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, Span
+from sampler_lint.catalog.schema import Contract, Framework, Span, words
 
 _HOOK = "mmcv.runner.hooks.sampler_seed:DistSamplerSeedHook.before_epoch"
 _RUNNERS = Span(before="2.0")
@@ -13,7 +13,7 @@ FRAMEWORK = Framework(
     packages=("mmcv", "mmcv"),
     distributions=("mmcv", "mmcv-full"),
     releases=("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "2.0", "2.1", "2.2"),
-    trainers=frozenset({"EpochBasedRunner", "IterBasedRunner", "build_runner"}),
+    trainers=words("EpochBasedRunner IterBasedRunner build_runner"),
     contracts=(
         Contract(
             "calls", "sampler", ("set_epoch",), _RUNNERS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _HOOK = "mmengine.hooks.sampler_seed_hook:DistSamplerSeedHook.before_train_epoch"
@@ -16,7 +16,7 @@ FRAMEWORK = Framework(
     releases=(
         "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "0.10", "0.10.4", "0.10.7",
     ),
-    trainers=frozenset({"Runner", "FlexibleRunner"}),
+    trainers=words("Runner FlexibleRunner"),
     registry="DATA_SAMPLERS",
     contracts=(
         Contract(
@@ -68,13 +68,10 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("dataset", "shuffle", "seed", "round_up"),
             required=1,
-            attributes=frozenset(
-                {
-                    "dataset", "shuffle", "seed", "round_up", "epoch", "rank", "world_size",
-                    "num_samples", "total_size",
-                }
+            attributes=words(
+                "dataset shuffle seed round_up epoch rank world_size num_samples total_size"
             ),
-            methods=frozenset({"__iter__", "__len__", "set_epoch"}),
+            methods=words("__iter__ __len__ set_epoch"),
             distributed=True,
             shuffles="shuffle",
             aliases=("mmengine.dataset.DefaultSampler",),
@@ -85,12 +82,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("dataset", "shuffle", "seed"),
             required=1,
-            attributes=frozenset(
-                {"dataset", "shuffle", "seed", "rank", "world_size", "size", "indices"}
-            ),
-            methods=frozenset(
-                {"__iter__", "__len__", "set_epoch", "_infinite_indices", "_indices_of_rank"}
-            ),
+            attributes=words("dataset shuffle seed rank world_size size indices"),
+            methods=words("__iter__ __len__ set_epoch _infinite_indices _indices_of_rank"),
             distributed=True,
             shuffles="shuffle",
             aliases=("mmengine.dataset.InfiniteSampler",),

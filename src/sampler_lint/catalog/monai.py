@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Framework, KnownClass
+from sampler_lint.catalog.schema import Framework, KnownClass, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _DATA = "monai.data."
@@ -30,8 +30,8 @@ FRAMEWORK = Framework(
             params=("dataset", "buffer_size", "buffer_timeout", "repeats", "use_thread_workers"),
             open=True,
             required=1,
-            attributes=frozenset({"buffer_size", "buffer_timeout", "repeats"}),
-            methods=frozenset({"__iter__"}),
+            attributes=words("buffer_size buffer_timeout repeats"),
+            methods=words("__iter__"),
             aliases=(_DATA + "ThreadDataLoader",),
         ),
         KnownClass(
@@ -41,7 +41,7 @@ FRAMEWORK = Framework(
             params=("dataset", "even_divisible", "num_replicas", "rank", "shuffle"),
             open=True,
             required=1,
-            attributes=frozenset({"num_samples", "total_size"}),
+            attributes=words("num_samples total_size"),
             distributed=True,
             shuffles="shuffle",
             aliases=(_DATA + "DistributedSampler",),

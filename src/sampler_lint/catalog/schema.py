@@ -16,6 +16,11 @@ def release(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+def words(text: str) -> frozenset[str]:
+    """The names in a line of them."""
+    return frozenset(text.split())
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """The versions of a package for which something holds."""

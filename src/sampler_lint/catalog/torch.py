@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Constructor, Contract, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Constructor, Contract, Framework, KnownClass, Span, words
 
 TORCH_DATA = "torch.utils.data."
 
@@ -11,7 +11,7 @@ LOADER_PARAMS = (
     "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn",
     "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator",
 )  # fmt: skip
-LOADER_KEYWORDS = frozenset({"prefetch_factor", "persistent_workers", "pin_memory_device"})
+LOADER_KEYWORDS = words("prefetch_factor persistent_workers pin_memory_device")
 
 #: ``Sampler.__init__`` took (and never kept) a data source until here.
 WITHOUT_INIT = Span(since="2.10")
@@ -20,6 +20,19 @@ DEMANDS_DATA_SOURCE = Span(before="2.1")
 
 #: Datasets that hold nothing but what a class derived from them keeps.
 BARE_DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "IterableDataset"})
+
+#: Datasets that look samples up by their index.
+MAP_STYLE = ("torchvision.datasets.", TORCH_DATA + "TensorDataset")
+
+#: Functions that divide data with their global generator, and how to give them one.
+SPLITS = {
+    TORCH_DATA + "random_split": ("torch", "generator", 2),
+    TORCH_DATA + "dataset.random_split": ("torch", "generator", 2),
+    "sklearn.model_selection.train_test_split": ("numpy", "random_state", 99),
+}
+
+#: What the constructors of samplers store where they are not told.
+DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False, "generator": None}
 
 FRAMEWORK = Framework(
     "torch",
@@ -54,7 +67,7 @@ FRAMEWORK = Framework(
         KnownClass(
             TORCH_DATA + "Sampler",
             "sampler",
-            methods=frozenset({"__iter__"}),
+            methods=words("__iter__"),
             earlier=(
                 Constructor(Span("2.1", "2.10"), params=("data_source",)),
                 Constructor(Span(before="2.1"), params=("data_source",), required=1),
@@ -66,11 +79,11 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("data_source",),
             required=1,
-            attributes=frozenset({"data_source"}),
-            methods=frozenset({"__iter__", "__len__"}),
+            attributes=words("data_source"),
+            methods=words("__iter__ __len__"),
             reads=(
-                ("__iter__", frozenset({"data_source"})),
-                ("__len__", frozenset({"data_source"})),
+                ("__iter__", words("data_source")),
+                ("__len__", words("data_source")),
             ),
         ),
         KnownClass(
@@ -79,11 +92,11 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("data_source", "replacement", "num_samples", "generator"),
             required=1,
-            attributes=frozenset({"data_source", "replacement", "generator", "_num_samples"}),
-            methods=frozenset({"__iter__", "__len__", "num_samples"}),
+            attributes=words("data_source replacement generator _num_samples"),
+            methods=words("__iter__ __len__ num_samples"),
             reads=(
-                ("__iter__", frozenset({"data_source", "replacement", "generator", "num_samples"})),
-                ("__len__", frozenset({"num_samples"})),
+                ("__iter__", words("data_source replacement generator num_samples")),
+                ("__len__", words("num_samples")),
             ),
             shuffles=True,
         ),
@@ -93,11 +106,11 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("indices", "generator"),
             required=1,
-            attributes=frozenset({"indices", "generator"}),
-            methods=frozenset({"__iter__", "__len__"}),
+            attributes=words("indices generator"),
+            methods=words("__iter__ __len__"),
             reads=(
-                ("__iter__", frozenset({"indices", "generator"})),
-                ("__len__", frozenset({"indices"})),
+                ("__iter__", words("indices generator")),
+                ("__len__", words("indices")),
             ),
             shuffles=True,
         ),
@@ -107,11 +120,11 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("weights", "num_samples", "replacement", "generator"),
             required=2,
-            attributes=frozenset({"weights", "num_samples", "replacement", "generator"}),
-            methods=frozenset({"__iter__", "__len__"}),
+            attributes=words("weights num_samples replacement generator"),
+            methods=words("__iter__ __len__"),
             reads=(
-                ("__iter__", frozenset({"weights", "num_samples", "replacement", "generator"})),
-                ("__len__", frozenset({"num_samples"})),
+                ("__iter__", words("weights num_samples replacement generator")),
+                ("__len__", words("num_samples")),
             ),
             shuffles=True,
         ),
@@ -121,11 +134,11 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("sampler", "batch_size", "drop_last"),
             required=3,
-            attributes=frozenset({"sampler", "batch_size", "drop_last"}),
-            methods=frozenset({"__iter__", "__len__"}),
+            attributes=words("sampler batch_size drop_last"),
+            methods=words("__iter__ __len__"),
             reads=(
-                ("__iter__", frozenset({"sampler", "batch_size", "drop_last"})),
-                ("__len__", frozenset({"sampler", "batch_size", "drop_last"})),
+                ("__iter__", words("sampler batch_size drop_last")),
+                ("__len__", words("sampler batch_size drop_last")),
             ),
         ),
         KnownClass(
@@ -135,13 +148,13 @@ FRAMEWORK = Framework(
             params=DISTRIBUTED_PARAMS,
             required=1,
             attributes=frozenset({*DISTRIBUTED_PARAMS, "epoch", "num_samples", "total_size"}),
-            methods=frozenset({"__iter__", "__len__", "set_epoch"}),
+            methods=words("__iter__ __len__ set_epoch"),
             reads=(
                 (
                     "__iter__",
                     frozenset({*DISTRIBUTED_PARAMS, "epoch", "num_samples", "total_size"}),
                 ),
-                ("__len__", frozenset({"num_samples"})),
+                ("__len__", words("num_samples")),
             ),
             distributed=True,
             shuffles="shuffle",
@@ -152,17 +165,13 @@ FRAMEWORK = Framework(
             params=LOADER_PARAMS,
             keywords=LOADER_KEYWORDS | {"in_order"},
             required=1,
-            attributes=frozenset(
-                {
-                    "sampler", "batch_sampler", "dataset", "batch_size", "drop_last",
-                    "_iterator", "_dataset_kind", "_IterableDataset_len_called",
-                }
+            attributes=words(
+                "sampler batch_sampler dataset batch_size drop_last _iterator _dataset_kind "
+                "_IterableDataset_len_called"
             ),
-            methods=frozenset(
-                {
-                    "__iter__", "__len__", "_auto_collation", "_index_sampler", "_get_iterator",
-                    "check_worker_number_rationality",
-                }
+            methods=words(
+                "__iter__ __len__ _auto_collation _index_sampler _get_iterator "
+                "check_worker_number_rationality"
             ),
             makes=(
                 (

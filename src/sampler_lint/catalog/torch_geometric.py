@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Framework, KnownClass
+from sampler_lint.catalog.schema import Framework, KnownClass, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _LOADER = "torch_geometric.loader."
@@ -21,7 +21,7 @@ FRAMEWORK = Framework(
             params=("dataset", "batch_size", "shuffle", "follow_batch", "exclude_keys"),
             open=True,
             required=1,
-            attributes=frozenset({"follow_batch", "exclude_keys"}),
+            attributes=words("follow_batch exclude_keys"),
             # Its name before 2.0, kept as an alias since.
             aliases=(
                 _LOADER + "dataloader.DataLoader",
@@ -35,13 +35,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("dataset", "max_num", "mode", "shuffle", "skip_too_big", "num_steps"),
             required=2,
-            attributes=frozenset(
-                {
-                    *("dataset", "max_num", "mode", "shuffle", "skip_too_big", "num_steps"),
-                    "max_steps",
-                }
-            ),
-            methods=frozenset({"__iter__", "__len__"}),
+            attributes=words("dataset max_num mode shuffle skip_too_big num_steps max_steps"),
+            methods=words("__iter__ __len__"),
             shuffles="shuffle",
             aliases=(_LOADER + "dynamic_batch_sampler.DynamicBatchSampler",),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Framework, KnownClass
+from sampler_lint.catalog.schema import Framework, KnownClass, words
 from sampler_lint.catalog.torch import (
     DISTRIBUTED_PARAMS,
     LOADER_KEYWORDS,
@@ -26,7 +26,7 @@ FRAMEWORK = Framework(
             params=LOADER_PARAMS,
             keywords=LOADER_KEYWORDS | {"in_order", "snapshot_every_n_steps"},
             required=1,
-            attributes=frozenset({"sampler", "batch_sampler", "dataset", "batch_size"}),
+            attributes=words("sampler batch_sampler dataset batch_size"),
             aliases=(_STATEFUL + "stateful_dataloader.StatefulDataLoader",),
         ),
         KnownClass(
@@ -35,8 +35,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("data_source", "replacement", "num_samples", "generator"),
             required=1,
-            attributes=frozenset({"data_source", "replacement", "generator", "_num_samples"}),
-            methods=frozenset({"__iter__", "__len__", "num_samples"}),
+            attributes=words("data_source replacement generator _num_samples"),
+            methods=words("__iter__ __len__ num_samples"),
             shuffles=True,
         ),
         KnownClass(
@@ -45,7 +45,7 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "BatchSampler",
             params=("sampler", "batch_size", "drop_last"),
             required=3,
-            methods=frozenset({"__iter__"}),
+            methods=words("__iter__"),
         ),
         KnownClass(
             _STATEFUL + "sampler.StatefulDistributedSampler",
@@ -53,8 +53,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "DistributedSampler",
             params=DISTRIBUTED_PARAMS,
             required=1,
-            attributes=frozenset({"_YIELDED", "yielded", "next_yielded"}),
-            methods=frozenset({"__iter__", "state_dict", "load_state_dict"}),
+            attributes=words("_YIELDED yielded next_yielded"),
+            methods=words("__iter__ state_dict load_state_dict"),
             distributed=True,
             shuffles="shuffle",
         ),

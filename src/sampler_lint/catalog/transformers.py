@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _UTILS = "transformers.trainer_pt_utils."
@@ -16,12 +16,12 @@ FRAMEWORK = Framework(
         "4.0", "4.10", "4.20", "4.30", "4.40", "4.50", "4.57", "5.0", "5.5", "5.10", "5.15", "5.17",
         "5.20", "5.23",
     ),
-    trainers=frozenset({"Trainer", "Seq2SeqTrainer"}),
-    train_hooks=frozenset({"get_train_dataloader"}),
-    evaluation_hooks=frozenset({"get_eval_dataloader", "get_test_dataloader"}),
+    trainers=words("Trainer Seq2SeqTrainer"),
+    train_hooks=words("get_train_dataloader"),
+    evaluation_hooks=words("get_eval_dataloader get_test_dataloader"),
     # `_inner_training_loop` takes what `get_train_dataloader` returns, which prepares its own.
     divides_hooked=False,
-    sampler_hooks=frozenset({"_get_train_sampler"}),
+    sampler_hooks=words("_get_train_sampler"),
     contracts=(
         Contract(
             "seeds", "process", ("random", "numpy", "torch"),
@@ -54,8 +54,8 @@ FRAMEWORK = Framework(
             params=("dataset", "batch_size"),
             open=True,
             required=2,
-            attributes=frozenset({"batch_size"}),
-            methods=frozenset({"__iter__"}),
+            attributes=words("batch_size"),
+            methods=words("__iter__"),
             distributed=True,
             shuffles="shuffle",
         ),
@@ -65,8 +65,8 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("batch_size", "dataset", "lengths", "model_input_name", "generator"),
             required=1,
-            attributes=frozenset({"batch_size", "lengths", "generator"}),
-            methods=frozenset({"__iter__", "__len__"}),
+            attributes=words("batch_size lengths generator"),
+            methods=words("__iter__ __len__"),
             shuffles=True,
         ),
         KnownClass(
@@ -78,13 +78,10 @@ FRAMEWORK = Framework(
                 "model_input_name",
             ),
             required=1,
-            attributes=frozenset(
-                {
-                    "batch_size", "num_replicas", "rank", "seed", "drop_last", "lengths", "epoch",
-                    "num_samples", "total_size",
-                }
+            attributes=words(
+                "batch_size num_replicas rank seed drop_last lengths epoch num_samples total_size"
             ),
-            methods=frozenset({"__iter__"}),
+            methods=words("__iter__"),
             distributed=True,
             shuffles=True,
         ),
@@ -97,19 +94,13 @@ FRAMEWORK = Framework(
                 "rank", "drop_last",
             ),
             required=4,
-            attributes=frozenset(
-                {
-                    "QUADRATIC_COST_COEF", "lengths", "effective_batch_size", "dp_size",
-                    "grad_accum", "shuffle", "seed", "rank", "drop_last", "epoch", "has_tail",
-                    "num_full_batches", "num_global_batches", "remainder",
-                }
+            attributes=words(
+                "QUADRATIC_COST_COEF lengths effective_batch_size dp_size grad_accum shuffle seed "
+                "rank drop_last epoch has_tail num_full_batches num_global_batches remainder"
             ),
-            methods=frozenset(
-                {
-                    "set_epoch", "__iter__", "__len__", "_yield_global_batch", "_cost", "_assign",
-                    "_balance_groups", "_slot_groups", "_relieve_and_freeze",
-                    "_groups_costs_from", "_group_cost",
-                }
+            methods=words(
+                "set_epoch __iter__ __len__ _yield_global_batch _cost _assign _balance_groups "
+                "_slot_groups _relieve_and_freeze _groups_costs_from _group_cost"
             ),
             distributed=True,
             shuffles="shuffle",
@@ -121,13 +112,11 @@ FRAMEWORK = Framework(
             base=TORCH_DATA + "Sampler",
             params=("dataset", "batch_size", "drop_last", "num_processes", "process_index"),
             required=1,
-            attributes=frozenset(
-                {
-                    "dataset", "batch_size", "drop_last", "num_processes", "process_index",
-                    "total_batch_size", "total_num_samples",
-                }
+            attributes=words(
+                "dataset batch_size drop_last num_processes process_index total_batch_size "
+                "total_num_samples"
             ),
-            methods=frozenset({"__iter__", "__len__"}),
+            methods=words("__iter__ __len__"),
             distributed=True,
         ),
     ),

@@ -7,13 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from sampler_lint.cli._common import (
-    UsageError,
-    add_color,
-    columns_of,
-    output_format,
-    wants_color,
-)
+from sampler_lint.cli._common import UsageError, add_color, columns_of, output_format, wants_color
 
 if TYPE_CHECKING:
     from sampler_lint.engine import Report

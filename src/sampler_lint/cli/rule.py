@@ -9,13 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from sampler_lint.cli._common import (
-    CLEAN,
-    Parser,
-    UsageError,
-    add_output_format,
-    columns_of,
-)
+from sampler_lint.cli._common import CLEAN, Parser, UsageError, add_output_format, columns_of
 from sampler_lint.cli._settings import Settings, add_configuring
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import WORKED, parts
-from sampler_lint.syntax.navigation import same, self_class
+from sampler_lint.syntax.navigation import same, self_class, self_stores
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -171,11 +171,8 @@ def _is_it(model: Model, expr: Expr, dataset: Obj) -> bool:
 def _own_stores(model: Model, cls: Class, name: str) -> Iterator[Store]:
     """Where the class itself, in whichever file, sets an attribute."""
     for base in model.flow.mro(cls):
-        for scope in scopes_inside(base) if isinstance(base, Class) else ():
-            for store in scope.stores:
-                target = store.target
-                if isinstance(target, Attr) and target.name == name and self_class(target.value):
-                    yield store
+        scopes = scopes_inside(base) if isinstance(base, Class) else ()
+        yield from (store for target, store in self_stores(scopes) if target.name == name)
 
 
 def _setters(own: list[Store]) -> Iterator[Function]:

@@ -32,9 +32,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
 )
 
-#: Datasets outside the tree that look samples up by their index.
-MAP_STYLE = ("torchvision.datasets.", TORCH_DATA + "TensorDataset")
-
 
 def is_dataset(base: object, *, iterable: bool = False) -> bool:
     """Whether a base outside the tree is a dataset of torch, which neither sets nor reads an epoch.

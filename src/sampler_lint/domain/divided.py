@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.origins import EVERYWHERE, LOCAL, Hop, Step, origins, scope_of
 from sampler_lint.analysis.values import Ext, Obj
+from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.concepts import GENERATORS, ORDERS, RESTORES, SEEDS_ONE
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.draws import is_module, seeded, shuffled_by
@@ -15,7 +16,7 @@ from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import is_distributed_sampler
-from sampler_lint.domain.shards import SPLITS, GlobalDraw, is_shared, library_drawn_from
+from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,

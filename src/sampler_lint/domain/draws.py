@@ -16,7 +16,7 @@ from sampler_lint.domain.concepts import (
     SEEDS_ONE,
     called_name,
 )
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model, calls_inside
 from sampler_lint.syntax.navigation import self_class, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, If, Name, Scope, last_name
 
@@ -181,8 +181,7 @@ def bare_generator(cls: Class, init: Function, parameter: str) -> bool:
         return False
     seeders = [
         call
-        for scope in scopes_inside(cls)
-        for call in scope.calls
+        for call in calls_inside(cls)
         if SEEDS_ONE.is_call(call) or last_name(call.func) == "set_state"
     ]
     return bool(seeders) and all(_only_if_given(call, parameter) for call in seeders)

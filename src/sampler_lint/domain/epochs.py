@@ -9,12 +9,7 @@ from typing import NamedTuple
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.values import ExtObj, Lit, Obj
-from sampler_lint.domain.concepts import (
-    EPOCH,
-    EVALUATES,
-    INFERS,
-    TRAINS,
-)
+from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, TRAINS
 from sampler_lint.domain.engines import run_over
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import Model
@@ -31,13 +26,7 @@ from sampler_lint.domain.steps import (
 from sampler_lint.domain.switched import is_switched_off
 from sampler_lint.domain.turns import epoch_expression, repeats
 from sampler_lint.limits import DEEPEST_CHAIN
-from sampler_lint.syntax.navigation import (
-    makes_iterator,
-    owner_of,
-    same,
-    self_class,
-    walk,
-)
+from sampler_lint.syntax.navigation import makes_iterator, owner_of, same, self_class, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
+from sampler_lint import catalog
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Unknown
@@ -209,7 +210,8 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
     if cls is None or not is_candidate(target.name.encode()):
         return True  # files without these words are not looked at
     if any(
-        isinstance(base, Unknown) or (isinstance(base, str) and not base.startswith(_PASSIVE))
+        isinstance(base, Unknown)
+        or (isinstance(base, str) and not base.startswith(catalog.PASSIVE_BASES))
         for base in model.flow.mro(cls)
     ):
         return True
@@ -262,10 +264,6 @@ def _readers(
         above = frozenset(base for cls in classes for base in model.flow.mro(cls))
         known[program, name] = readers, above
     return known[program, name]
-
-
-#: Bases outside the tree that read no attribute they do not set.
-_PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
 
 
 # --------------------------------------------------------------------------- contexts

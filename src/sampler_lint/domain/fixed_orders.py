@@ -9,15 +9,9 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on, only, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.concepts import (
-    DRAW,
-    EVALUATES,
-    GIVES_STATE,
-    ORDERS,
-    RESTORES,
-    called_name,
-)
-from sampler_lint.domain.datasets import MAP_STYLE, is_iterable, orders_itself
+from sampler_lint.catalog.torch import MAP_STYLE
+from sampler_lint.domain.concepts import DRAW, EVALUATES, GIVES_STATE, ORDERS, RESTORES, called_name
+from sampler_lint.domain.datasets import is_iterable, orders_itself
 from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
     Reach,

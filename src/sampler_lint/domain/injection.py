@@ -14,6 +14,7 @@ from functools import cache
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import entries
 from sampler_lint.analysis.values import Ext
+from sampler_lint.catalog.lightning import ONE_PROCESS
 from sampler_lint.domain.concepts import RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
@@ -284,17 +285,13 @@ def is_one_device(call: Call) -> bool:
     return isinstance(devices, Const) and devices.value in {1, "1"}
 
 
-#: How Lightning is told to run as one process, or to find out.
-_ONE_PROCESS = frozenset({"auto", "dp", "single_device"})
-
-
 def is_several_processes(call: Call) -> bool:
     """Whether a Trainer, or a Fabric, certainly runs as several where there are several devices."""
     if is_one_device(call):
         return False
     strategy, devices = call.keyword("strategy"), call.keyword("devices")
     if isinstance(strategy, Const) and isinstance(strategy.value, str):
-        return strategy.value not in _ONE_PROCESS
+        return strategy.value not in ONE_PROCESS
     number = devices.value if isinstance(devices, Const) else None
     return strategy is None and type(number) is int and number > 1
 

@@ -33,7 +33,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.tried import Tried
 from sampler_lint.findings import Place
-from sampler_lint.syntax.navigation import built_by_itself, on_super, self_class
+from sampler_lint.syntax.navigation import built_by_itself, on_super, self_class, self_stores
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -292,18 +292,9 @@ class Model:
         return True
 
     def _stored_names(self, cls: Class) -> set[str]:
-        names: set[str] = set()
-        for scope in scopes_inside(cls):
-            for store in scope.stores:
-                target = store.target
-                # `self.x += 1` reads it first.
-                if (
-                    isinstance(target, Attr)
-                    and self_class(target.value) is cls
-                    and store.how != "aug"
-                ):
-                    names.add(target.name)
-        return names
+        stores = self_stores(scopes_inside(cls), cls)
+        # `self.x += 1` reads it first.
+        return {target.name for target, store in stores if store.how != "aug"}
 
     def _passed_for(self, cls: Class) -> dict[str, tuple[Passed, ...]]:
         """What the tree passes for the parameters of a class, wherever it builds one."""
@@ -674,6 +665,12 @@ def scopes_inside(cls: Class) -> Iterator[Scope]:
     yield from cls.module.inside(cls)
 
 
+def calls_inside(cls: Class) -> Iterator[Call]:
+    """Every call in a class, nested functions too."""
+    for scope in scopes_inside(cls):
+        yield from scope.calls
+
+
 def _dynamic(cls: Class) -> str | None:
     """Why a class may have attributes that no assignment shows."""
     if cls.makes_up_attributes:
@@ -718,8 +715,7 @@ def _restores(cls: Class, scope: Scope) -> bool:
             last_name(call.func) == scope.name
             and isinstance(call.func, Attr)
             and self_class(call.func.value) is cls
-            for other in scopes_inside(cls)
-            for call in other.calls
+            for call in calls_inside(cls)
         )
     )
 

@@ -7,9 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Unknown
-from sampler_lint.domain.concepts import (
-    ASKS_BY_NAME,
-)
+from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
@@ -20,12 +18,7 @@ from sampler_lint.domain.wrapping import (
     loader_below,
     parameter_kept,
 )
-from sampler_lint.syntax.navigation import (
-    children,
-    makes_iterator,
-    self_class,
-    walk,
-)
+from sampler_lint.syntax.navigation import children, makes_iterator, self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,

@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import EVERYWHERE, Hop, depends_on, only
 from sampler_lint.analysis.values import Ext, FuncRef
-from sampler_lint.domain.concepts import (
-    PROCESSES,
-    RANGES,
-    RANK,
-    SETS_EPOCH,
-    WORKERS,
-    WORLD_SIZE,
-)
+from sampler_lint.domain.concepts import PROCESSES, RANGES, RANK, SETS_EPOCH, WORKERS, WORLD_SIZE
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
@@ -40,9 +34,6 @@ from sampler_lint.syntax.nodes import (
 )
 
 _PACKAGE = "webdataset"
-#: What lists every shard once; other sources draw them at random, for ever.
-_LISTS = frozenset({"SimpleShardList", "PytorchShardList"})
-_LOADERS = frozenset({"WebLoader", "DataLoader"})
 
 
 #: What goes over and over what it keeps, so that no pass is begun again.
@@ -79,7 +70,7 @@ def _readers(model: Model) -> Iterator[Reader]:
         if is_test(module) or _PACKAGE not in model.project.imports_of(module):
             continue
         for made in module.facts.all_calls:
-            if last_name(made.func) not in _LOADERS or made.has_double_star:
+            if last_name(made.func) not in catalog.PIPELINE_LOADERS or made.has_double_star:
                 continue
             data = made.positional[0] if made.positional else made.keyword("dataset")
             step = (
@@ -129,7 +120,7 @@ def _of_stages(model: Model, call: Call) -> Pipeline | None:
         return None
     stages = [only(model.flow, arg.value, Hop.ASSIGNED) for arg in call.args]
     names = [_part(model, stage) for stage in stages]
-    if not names or names[0] not in _LISTS:
+    if not names or names[0] not in catalog.SHARD_LISTS:
         return None
     if any(
         name is None and not _is_blind(model, stage)

@@ -7,12 +7,13 @@ import operator
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.source import NOTEBOOK, SourceError
 from sampler_lint.syntax.navigation import leftmost
-from sampler_lint.syntax.nodes import Class, Const, Expr, Function, Imported, Scope, last_name
-from sampler_lint.workspace.places import Importer, Place
+from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, Imported, Scope, last_name
+from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Module, Project
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
@@ -334,6 +335,15 @@ def _storing(name: str) -> Callable[[bytes], bool]:
 def is_test(module: Module) -> bool:
     """Whether the file holds tests, where fixed seeds are meant."""
     return _is_test(module.display)
+
+
+def built_outside_tests(model: Model, objects: Iterable[Obj]) -> Iterator[tuple[Obj, Call, Module]]:
+    """The objects that the program itself builds, tests aside: each, the call, and its file."""
+    for obj in objects:
+        if obj.site is not None:
+            module = model.module_of(obj.site.scope)
+            if not is_test(module):
+                yield obj, obj.site, module
 
 
 def _is_test(shown: str) -> bool:

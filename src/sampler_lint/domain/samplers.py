@@ -24,7 +24,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model,
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_WRAPPING
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_stores, statements, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Name, last_name
 
 
@@ -105,15 +105,9 @@ def own_seed(model: Model, cls: Class) -> str | None:
     for base in model.flow.mro(cls):
         if not isinstance(base, Class):
             continue
-        for scope in scopes_inside(base):
-            for store in scope.stores:
-                target = store.target
-                if (
-                    isinstance(target, Attr)
-                    and is_seed_name(target.name.lstrip("_"))
-                    and self_class(target.value) is base
-                ):
-                    return target.name
+        for target, _ in self_stores(scopes_inside(base), base):
+            if is_seed_name(target.name.lstrip("_")):
+                return target.name
     if DISTRIBUTED_SAMPLER not in model.flow.mro(cls):
         return None
     init = model.flow.method(cls, "__init__")

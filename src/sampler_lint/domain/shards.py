@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.fillings import put_in_list
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Ext, FuncRef
-from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, WORLD_SIZE, library_of
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
@@ -40,13 +40,6 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 from sampler_lint.workspace.project import Module
-
-#: Functions of libraries that divide data with their global generator, and how to give them one.
-SPLITS = {
-    TORCH_DATA + "random_split": ("torch", "generator", 2),
-    TORCH_DATA + "dataset.random_split": ("torch", "generator", 2),
-    "sklearn.model_selection.train_test_split": ("numpy", "random_state", 99),
-}
 
 
 class OwnShuffle(NamedTuple):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, ends, only
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Unknown, Value
 from sampler_lint.domain.concepts import (
@@ -128,10 +129,6 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
     return found
 
 
-#: What makes a shard, or a stream, of what `datasets` opened.
-_DIVIDES = frozenset({"shard", "to_iterable_dataset"})
-
-
 def _stream(model: Model, data: Expr) -> Call | None:
     """The call of `datasets` that opens the stream that a loader reads."""
     steps = depends_on(model.flow, data, partial(opens_stream, model))
@@ -155,7 +152,9 @@ def opens_table(model: Model, data: Expr) -> bool:
         if not isinstance(value, ExtObj):
             return False
         opener, *asked = value.dotted.split("()")
-        if opener not in STREAMS.made_by or not _DIVIDES.isdisjoint(".".join(asked).split(".")):
+        if opener not in STREAMS.made_by or not catalog.OF_STREAMS.isdisjoint(
+            ".".join(asked).split(".")
+        ):
             return False
     step = depends_on(model.flow, data, STREAMS.is_call)
     call = step.expr if step is not None else None

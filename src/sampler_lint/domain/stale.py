@@ -8,7 +8,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements
+from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -35,13 +35,8 @@ def kept_iterator(model: Model, cls: Class) -> Store | None:
     init, iteration = cls.method("__init__"), cls.method("__iter__")
     if init is None or iteration is None:
         return None
-    for store in init.stores:
-        target = store.target
-        if (
-            not isinstance(target, Attr)
-            or self_class(target.value) is not cls
-            or not _makes_iterator(store.value)
-        ):
+    for target, store in self_stores([init], cls):
+        if not _makes_iterator(store.value):
             continue
         found = reach(model, cls, "__iter__")
         if any(read.name == target.name for read in found.self_reads()) and not any(

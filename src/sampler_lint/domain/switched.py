@@ -9,17 +9,7 @@ from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.domain.wrapping import parameter_kept
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    Function,
-    Index,
-    Name,
-    Scope,
-    Stmt,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Index, Name, Scope, Stmt
 
 #: How a loader is handed on within a function, also through what wraps it.
 _HERE = LOCAL | Hop.PART | Hop.ELEMENT

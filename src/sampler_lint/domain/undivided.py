@@ -62,17 +62,6 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
-#: Packages that shard by themselves, or read data in a way of their own. Who imports transformers
-#: may only want a model.
-_SHARDING = (catalog.FRAMEWORK_PACKAGES.keys() - {"transformers"}) | frozenset(
-    {
-        "colossalai", "detectron2", "fairseq", "fastai", "ffcv", "horovod", "lightly", "litdata",
-        "megatron", "mmdet", "monai", "nemo", "nvidia", "oslo", "petastorm",
-        "ray", "sagemaker", "smdistributed", "streaming", "torch_xla",
-        "torchdata", "torchpack", "torchrec", "webdataset", "wids",
-    }
-)  # fmt: skip
-
 
 def undivided(model: Model, loader: Obj) -> Call | None:
     """What makes the processes of the program that trains with a loader.
@@ -444,7 +433,8 @@ def _is_sharded_elsewhere(model: Model, site: Call, modules: set[Module]) -> boo
     """
     injection = injections(model)
     return any(
-        model.project.imports_of(m) & _SHARDING or injection.trainers(m) for m in modules
+        model.project.imports_of(m) & catalog.SHARDING_PACKAGES or injection.trainers(m)
+        for m in modules
     ) or any(
         launches(model).together(site, scope) is not False
         for module in modules

@@ -23,13 +23,7 @@ from sampler_lint.analysis.values import (
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
 from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
-from sampler_lint.syntax.navigation import (
-    nodes_in,
-    self_class,
-    statements,
-    unparse,
-    walk,
-)
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,

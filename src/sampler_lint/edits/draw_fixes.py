@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.draws import shuffled_by
@@ -35,9 +36,6 @@ from sampler_lint.syntax.nodes import (
     While,
 )
 
-#: What makes a generator with the functions that the library's own module has.
-_MAKERS = {"numpy": "RandomState", "random": "Random"}
-
 
 def draw_alike(
     model: Model, draws: list[GlobalDraw], editor: Editor, *, otherwise: str | None = None
@@ -63,7 +61,7 @@ def _draw(model: Model, draw: GlobalDraw, editor: Editor, seed: str) -> bool:
         return False
     name = names.pop()
     torch = imported_module(draw.module, "torch")
-    maker = _MAKERS.get(draw.library)
+    maker = catalog.GENERATOR_MAKERS.get(draw.library)
     owner = call.func.value if isinstance(call.func, Attr) else None
     if name.startswith("sklearn."):
         editor.add_argument(call, "random_state", seed)

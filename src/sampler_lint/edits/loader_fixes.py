@@ -7,7 +7,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_as, text_of, visible
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.nodes import Attr, Const, Expr, Imported, Name
+from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Name
 
 
 def named_beside(editor: Editor, known: Expr, new: str) -> str | None:
@@ -29,6 +29,22 @@ def named_beside(editor: Editor, known: Expr, new: str) -> str | None:
             editor.import_beside(binding.stmt, imported.attribute, new)
             return new
     return None
+
+
+def pass_shuffle(
+    editor: Editor,
+    site: Call,
+    shuffle: Expr | None,
+    text: str,
+    applicability: Applicability,
+    why: str = "",
+) -> Fix | None:
+    """Pass ``shuffle`` in a call, in the place of what is passed there now."""
+    if shuffle is None:
+        editor.add_argument(site, "shuffle", text)
+    else:
+        editor.replace(shuffle, text)
+    return editor.fix(f"Pass `shuffle={text}`", applicability, why)
 
 
 def divide(model: Model, loader: Obj, editor: Editor) -> Fix | None:

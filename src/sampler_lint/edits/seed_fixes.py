@@ -143,6 +143,19 @@ def take_seed(editor: Editor, function: Function, default: str) -> None:
     editor.document_parameter(function, "seed", "int", meaning)
 
 
+def pass_to_taker(model: Model, editor: Editor, function: Function, calls: Iterable[Call]) -> Fix:
+    """Pass the program's seed in the calls of a function that the fix has given a parameter."""
+    passed, everywhere = pass_in(model, editor, calls, "seed", untyped=True)
+    if not passed:
+        applicability = Applicability.DISPLAY  # as long as nobody passes it, nothing changes
+    elif everywhere and not editor.module.is_library(function):
+        applicability = Applicability.SAFE
+    else:
+        applicability = Applicability.UNSAFE
+    title = f"Give `{called(function)}` a `seed` parameter"
+    return editor.fix(title, applicability, NOT_PASSED_EVERYWHERE)
+
+
 def seed_generators(model: Model, editor: Editor, function: Function) -> None:
     """Add ``seed`` to the literal seed of a loader's generator.
 

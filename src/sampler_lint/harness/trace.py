@@ -10,12 +10,14 @@ import contextlib
 import glob
 import json
 import os
+import shlex
 import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,8 +32,8 @@ from sampler_lint.harness.command import (
 )
 from sampler_lint.harness.diagnosis import diagnose
 from sampler_lint.harness.inside import supervise, tape
+from sampler_lint.harness.inside.heirs import SITE, is_recorded
 from sampler_lint.harness.inside.log import KEEP_ALL, host_name, stack_path
-from sampler_lint.harness.lost import unrecorded
 from sampler_lint.harness.runs import (
     Log,
     Run,
@@ -376,3 +378,42 @@ def _collected(directory: str, root: str, watch: _Watch, status: int) -> Run:
         elif status != 0:
             rank.outcome, rank.reason = "died", "it did not come to its end"
     return run
+
+
+# Processes of a command that read data unseen: Python programs that the recorder is not in.
+
+
+#: A library that every process with torch in it has loaded.
+_TORCH = b"/libtorch"
+
+#: Characters of a command that are shown.
+_SHOWN = 80
+
+
+def unrecorded(pids: Collection[int]) -> Iterator[str]:
+    """Each of the processes that has torch and not the recorder: its command, and why."""
+    for pid in pids:
+        folder = Path("/proc", str(pid))
+        try:
+            argv = [os.fsdecode(one) for one in (folder / "cmdline").read_bytes().split(b"\0")[:-1]]
+            pairs = [os.fsdecode(one) for one in (folder / "environ").read_bytes().split(b"\0")]
+            why = _why(argv, dict(one.split("=", 1) for one in pairs if "=" in one))
+            if why and _TORCH in (folder / "maps").read_bytes():
+                yield f"`{shlex.join(argv)[:_SHOWN]}`: {why}"
+        except OSError:  # gone, or another user's
+            continue
+
+
+def _why(argv: list[str], environment: dict[str, str]) -> str:
+    options = takewhile(lambda one: one[:1] == "-" and one[1:2] not in "cm-", argv[1:])
+    isolated = sorted({*"IES"} & set("".join(options)))
+    if isolated:
+        return f"Python is run with -{isolated[0]}"
+    if is_recorded(environment):
+        return ""
+    paths = environment.get("PYTHONPATH", "")
+    if SITE in paths.split(os.pathsep):
+        return "it was given a new environment"
+    if not paths:
+        return "PYTHONPATH was removed from its environment"
+    return f"PYTHONPATH was replaced by {paths}; append $PYTHONPATH to it"

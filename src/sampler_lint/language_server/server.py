@@ -339,25 +339,20 @@ def make_server(lookup: Callable[[], Lookup] = Lookup) -> Server:
         return server.explain(uri, line)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    async def opened(server: Server, params: types.DidOpenTextDocumentParams) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    async def opened_or_saved(server: Server, params: object) -> None:
         server.check_soon(0)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(server: Server, params: types.DidChangeTextDocumentParams) -> None:
         server.check_soon()
 
-    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    async def saved(server: Server, params: types.DidSaveTextDocumentParams) -> None:
-        server.check_soon(0)
-
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     async def closed(server: Server, params: types.DidCloseTextDocumentParams) -> None:
         server.forget(params.text_document.uri)
         server.check_soon()
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    async def notebook_opened(server: Server, params: types.DidOpenNotebookDocumentParams) -> None:
-        server.check_soon(0)
 
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     async def notebook_changed(
@@ -368,10 +363,6 @@ def make_server(lookup: Callable[[], Lookup] = Lookup) -> Server:
             for cell in cells.structure.did_close or ():
                 server.forget(cell.uri)
         server.check_soon()
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
-    async def notebook_saved(server: Server, params: types.DidSaveNotebookDocumentParams) -> None:
-        server.check_soon(0)
 
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
     async def notebook_closed(server: Server, params: types.DidCloseNotebookDocumentParams) -> None:

@@ -1,4 +1,4 @@
-"""The rules: a file each, or a package with a file per finding; found by walking this one.
+"""The rules: a file each, or a package of the findings of one; found by walking this one.
 
 Those of other packages join them where they are asked for (``_plugins``).
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from sampler_lint.analysis.origins import COMPUTES
 from sampler_lint.domain.concepts import LOGS, LOOKS
@@ -14,7 +13,7 @@ from sampler_lint.edits.region import Region
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._alike import likeness
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.syntax.navigation import same, self_class, walk
+from sampler_lint.syntax.navigation import same, self_class, self_stores, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -23,7 +22,6 @@ from sampler_lint.syntax.nodes import (
     Function,
     Scope,
     Stmt,
-    Store,
     last_name,
 )
 
@@ -73,16 +71,8 @@ def left_over(model: Model, cls: Class, name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _stores(cls: Class) -> Iterator[tuple[str, Store]]:
-    """What the class itself sets on its objects, by the attribute's name."""
-    for scope in scopes_inside(cls):
-        for store in scope.stores:
-            if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
-                yield store.target.name, store
-
-
 def _stored(cls: Class) -> list[str]:
-    return [name for name, _ in _stores(cls)]
+    return [target.name for target, _ in self_stores(scopes_inside(cls), cls)]
 
 
 def _differ_by_one_word(one: list[str], other: list[str]) -> bool:
@@ -122,7 +112,7 @@ def keep_parameter(cls: Class, init: Function, name: str, editor: Editor) -> Fix
     first = next(
         (
             store.stmt
-            for _, store in _stores(cls)
+            for _, store in self_stores(scopes_inside(cls), cls)
             if store.scope is init and store.stmt.parent is None
         ),
         None,

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix
 from sampler_lint.properties import equal_steps
-from sampler_lint.syntax.navigation import nodes_in, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -189,3 +192,22 @@ def is_meant(trials: tuple[Trial, ...]) -> bool:
     """Whether every rank knows, and says, how many it yields."""
     turns = [turn for trial in trials if trial.raised is None for turn in trial.turns]
     return all(turn.length == turn.count or turn.later == turn.count for turn in turns)
+
+
+# A fix of a class that goes wrong in small worlds: another one of its numbers is read.
+
+
+def read_other(model: Model, cls: Class, editor: Editor) -> Fix | None:
+    """Read the one other attribute with which all worlds come out right, if there is just one."""
+    reads = tuple(
+        read for method in cls.methods for read in method.reads if self_class(read.value) is cls
+    )
+    found = model.other_attribute(cls, reads)
+    if found is None:
+        return None
+    read, name = found
+    module = model.module_of(cls)
+    code = f"{text_of(module.source, read.value)}.{name}"
+    editor.at(module).replace(read, code)
+    title = f"Read `{code}`, with which the ranks share out all samples"
+    return editor.fix(title, Applicability.UNSAFE, "something else may be what is wrong")

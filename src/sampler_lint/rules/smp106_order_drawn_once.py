@@ -23,10 +23,11 @@ from sampler_lint.domain.fixed_orders import (
 from sampler_lint.domain.kept_batches import kept_passes
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.samplers import reads_in_turn
 from sampler_lint.edits.draw_fixes import count_passes, draw_in_each_pass
 from sampler_lint.edits.editor import Editor, Fixer
+from sampler_lint.edits.loader_fixes import pass_shuffle
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -122,9 +123,7 @@ class OrderDrawnOnce(Rule):
             said = "`cycle` keeps the batches of the first pass and gives them again for ever"
             advice = "write a generator that goes over the loader anew (`while True: yield from …`)"
             yield _told(model, call, loader, said, advice, is_certain=True)
-        for loader in model.loaders:
-            if loader.site is None or is_test(model.module_of(loader.site.scope)):
-                continue
+        for loader, _, _ in built_outside_tests(model, model.loaders):
             draw = order_given(model, loader)
             if draw is not None:
                 said = f"the order that this `{loader.name}` is given is drawn once"
@@ -144,12 +143,9 @@ def _shuffle(model: Model, loader: Obj, editor: Editor) -> Fix | None:
     shuffle = site.keyword("shuffle")
     if shuffle is None and model.flow.may_be_passed(loader, "shuffle"):
         return None
+    why = "a run may rely on the order"
     there = editor.at(model.module_of(site.scope))
-    if shuffle is None:
-        there.add_argument(site, "shuffle", "True")
-    else:
-        there.replace(shuffle, "True")
-    return editor.fix("Pass `shuffle=True`", Applicability.UNSAFE, "a run may rely on the order")
+    return pass_shuffle(there, site, shuffle, "True", Applicability.UNSAFE, why)
 
 
 _Part = Callable[[Model, Obj], Iterator[Value]]
@@ -158,9 +154,7 @@ _Part = Callable[[Model, Obj], Iterator[Value]]
 def _by_class(model: Model, part: _Part) -> dict[Class, list[tuple[Obj, Obj]]]:
     """The objects of each class of the tree that order a loader, with that; tests aside."""
     found: dict[Class, list[tuple[Obj, Obj]]] = {}
-    for loader in model.loaders:
-        if loader.site is None or is_test(model.module_of(loader.site.scope)):
-            continue
+    for loader, _, _ in built_outside_tests(model, model.loaders):
         for value in part(model, loader):
             if isinstance(value, Obj) and isinstance(value.cls, Class):
                 found.setdefault(value.cls, []).append((value, loader))

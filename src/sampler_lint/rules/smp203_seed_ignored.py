@@ -15,7 +15,11 @@ from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, se
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
-from sampler_lint.edits.seed_fixes import NOT_PASSED_EVERYWHERE, pass_in, summed, take_seed
+from sampler_lint.edits.seed_fixes import (
+    pass_to_taker,
+    summed,
+    take_seed,
+)
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -240,15 +244,7 @@ def _take_seed(model: Model, cls: Class, seeded: Seeded, editor: Editor) -> Fix 
         return None
     take_seed(editor, init, "0")
     calls = [call for call in model.flow.callers(init) if last_name(call.func) != "__init__"]
-    anywhere, everywhere = pass_in(model, editor, calls, "seed", untyped=True)
-    if not anywhere:
-        applicability = Applicability.DISPLAY  # as long as nobody passes it, nothing changes
-    elif everywhere and not editor.module.is_library(init):
-        applicability = Applicability.SAFE
-    else:
-        applicability = Applicability.UNSAFE
-    title = f"Give `{cls.name}` a `seed` parameter"
-    return editor.fix(title, applicability, NOT_PASSED_EVERYWHERE)
+    return pass_to_taker(model, editor, init, calls)
 
 
 def _keep_seed(model: Model, cls: Class, init: Function, editor: Editor) -> bool:

@@ -16,7 +16,7 @@ from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements
+from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name
 from sampler_lint.workspace.project import Module
 
@@ -236,25 +236,18 @@ def _stored(cls: Class, init: Function) -> dict[str, Expr]:
     """The attributes that ``__init__`` sets once, with their values."""
     out: dict[str, Expr] = {}
     several = set()
-    for store in init.stores:
-        if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
-            name = store.target.name
-            if name in out or store.value is None or store.how != "assign" or store.path:
-                several.add(name)
-            else:
-                out[name] = store.value
+    for target, store in self_stores([init], cls):
+        if target.name in out or store.value is None or store.how != "assign" or store.path:
+            several.add(target.name)
+        else:
+            out[target.name] = store.value
     return {name: value for name, value in out.items() if name not in several}
 
 
 def _changed_later(cls: Class, init: Function) -> set[str]:
     """The attributes that other methods store."""
-    return {
-        store.target.name
-        for method in cls.methods
-        if method is not init
-        for store in method.stores
-        if isinstance(store.target, Attr) and self_class(store.target.value) is cls
-    }
+    others = (method for method in cls.methods if method is not init)
+    return {target.name for target, _ in self_stores(others, cls)}
 
 
 def _read_in(cls: Class, method_name: str) -> set[str]:

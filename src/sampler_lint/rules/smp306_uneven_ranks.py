@@ -30,17 +30,7 @@ from sampler_lint.rules._trials import (
     may_be_uneven,
     splitting_place,
 )
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Comp,
-    Expr,
-    Function,
-    Name,
-    With,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Comp, Expr, Function, Name, With, last_name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:

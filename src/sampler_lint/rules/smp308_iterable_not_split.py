@@ -10,7 +10,7 @@ from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epochs import is_named_after_training, trained_with
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.pipelines import Reader, readers, workers
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pass
 from sampler_lint.domain.undivided import left_iterable, trained_together, undivided
 from sampler_lint.edits.editor import Editor
@@ -82,10 +82,8 @@ class IterableNotSplit(Rule):
         """Look at each loader over data that is iterated: at its workers, then at the ranks."""
         for reader in readers(model):
             yield from _of_pipeline(model, reader)
-        for loader in model.loaders:
-            if loader.site is None or is_test(model.module_of(loader.site.scope)):
-                continue
-            yield from _by_ranks(model, loader, loader.site)
+        for loader, site, module in built_outside_tests(model, model.loaders):
+            yield from _by_ranks(model, loader, site)
             for dataset in model.passed_to(loader, "dataset"):
                 if not isinstance(dataset, Obj) or not is_iterated(model, dataset.cls):
                     continue
@@ -95,8 +93,8 @@ class IterableNotSplit(Rule):
                     continue
                 asks = isinstance(dataset.cls, Class) and not knows_no_worker(model, dataset.cls)
                 yield Suspect(
-                    model.module_of(loader.site.scope),
-                    loader.site.func,
+                    module,
+                    site.func,
                     f"each worker of this `{loader.name}` reads all of `{dataset.name}`",
                     why=(
                         Related(model.place(iterate, iterate), "each worker runs all of this"),

@@ -20,7 +20,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, calls_inside, scopes_inside
 from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
@@ -315,8 +315,7 @@ def _asked(cls: Class) -> set[object]:
     """The attributes that a class looks for by name before it reads them."""
     return {
         arg.value
-        for scope in scopes_inside(cls)
-        for call in scope.calls
+        for call in calls_inside(cls)
         if ASKS_BY_NAME.is_call(call)
         for arg in call.positional[1:2]
         if isinstance(arg, Const)

@@ -8,14 +8,8 @@ from functools import partial
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on, scope_of
 from sampler_lint.analysis.values import Obj, Pack
-from sampler_lint.domain.concepts import (
-    DRAW,
-    FIRST_RANK,
-    PROCESSES,
-    RANK,
-    WORLD_SIZE,
-)
-from sampler_lint.domain.datasets import MAP_STYLE
+from sampler_lint.catalog.torch import MAP_STYLE
+from sampler_lint.domain.concepts import DRAW, FIRST_RANK, PROCESSES, RANK, WORLD_SIZE
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.fixed_orders import keeps_order
 from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside
@@ -44,15 +38,7 @@ from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import inherited, unparse, walk
-from sampler_lint.syntax.nodes import (
-    Call,
-    Class,
-    Expr,
-    Function,
-    If,
-    Stmt,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Call, Class, Expr, Function, If, Stmt, last_name
 from sampler_lint.workspace.project import Module
 
 

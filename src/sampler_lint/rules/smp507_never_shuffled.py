@@ -20,11 +20,12 @@ from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.passes import passes_near
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
 from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.loader_fixes import pass_shuffle
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
@@ -137,24 +138,22 @@ def _is_for_training(model: Model, loader: Obj, data: Expr) -> bool:
 
 def _in_turn(model: Model) -> Iterator[Suspect]:
     """The loaders that train on their samples in the order of the dataset."""
-    for loader in model.loaders:
+    for loader, site, module in built_outside_tests(model, model.loaders):
         data = model.flow.argument(loader, "dataset")
         if (
-            loader.site is not None
-            and loader.cls == DATA_LOADER
+            loader.cls == DATA_LOADER
             and data is not None
-            and not is_test(model.module_of(loader.site.scope))
             and reads_in_turn(model, loader)
             and _is_trained_with_alone(model, loader)
             and looks_up(model, data)
-            and not _is_chosen(model, loader.site, data)
-            and not _is_told_how(model, loader.site, data)
+            and not _is_chosen(model, site, data)
+            and not _is_told_how(model, site, data)
         ):
             yield Suspect(
-                model.module_of(loader.site.scope),
-                loader.site.func,
+                module,
+                site.func,
                 f"nothing shuffles this `{loader.name}`, which trains",
-                fix=partial(_shuffle, loader.site, model.flow.argument(loader, "shuffle")),
+                fix=partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
                 grade=Grade.LIKELY,
                 effect=f"every epoch reads the samples of `{unparse(data)}` in their order, in the "
                 f"same batches",
@@ -164,9 +163,8 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
 
 def _in_several(model: Model) -> Iterator[Suspect]:
     """The loaders that train, and shuffle in one process but not in several."""
-    for loader in model.loaders:
-        site, data = loader.site, model.flow.argument(loader, "dataset")
-        if site is None or data is None or is_test(model.module_of(site.scope)):
+    for loader, _, _ in built_outside_tests(model, model.loaders):
+        if (data := model.flow.argument(loader, "dataset")) is None:
             continue
         for sampler in model.passed_to(loader, "sampler"):
             if not isinstance(sampler, Obj) or sampler.site is None:
@@ -285,7 +283,7 @@ def _is_told_how(model: Model, site: Call, data: Expr) -> bool:
 
 
 def _shuffle(site: Call, shuffle: Expr | None, editor: Editor) -> Fix | None:
-    return _pass_shuffle(editor, site, shuffle, "True", Applicability.UNSAFE)
+    return pass_shuffle(editor, site, shuffle, "True", Applicability.UNSAFE)
 
 
 def _shuffle_without(
@@ -295,14 +293,4 @@ def _shuffle_without(
         return None
     text = f"{text_of(editor.source, sampler)} is None"
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
-    return _pass_shuffle(editor, site, shuffle, text, applicability)
-
-
-def _pass_shuffle(
-    editor: Editor, site: Call, shuffle: Expr | None, text: str, applicability: Applicability
-) -> Fix | None:
-    if shuffle is None:
-        editor.add_argument(site, "shuffle", text)
-    else:
-        editor.replace(shuffle, text)
-    return editor.fix(f"Pass `shuffle={text}`", applicability)
+    return pass_shuffle(editor, site, shuffle, text, applicability)

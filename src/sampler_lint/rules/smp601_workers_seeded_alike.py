@@ -10,7 +10,7 @@ from sampler_lint.catalog import Span
 from sampler_lint.domain.concepts import SEEDS_ONE
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import draw_in_workers, draw_of_copies, seedings_alike
 from sampler_lint.edits.draw_fixes import seed_by_worker
@@ -70,9 +70,7 @@ class WorkersSeededAlike(Rule):
         yield from _left_unseeded(model)
         yield from _copied(model)
         seen = set()
-        for loader in model.loaders:
-            if loader.site is None or is_test(model.module_of(loader.site.scope)):
-                continue
+        for loader, _, _ in built_outside_tests(model, model.loaders):
             seedings = list(seedings_alike(model, loader))
             if not seedings or not has_workers(model, loader) or not _starts_anew(model, loader):
                 continue
@@ -102,16 +100,13 @@ class WorkersSeededAlike(Rule):
 def _left_unseeded(model: Model) -> Iterator[Suspect]:
     """Draws by numpy in the workers of a torch that does not seed it there."""
     seen = set()
-    for loader in model.loaders:
-        site = loader.site
-        if site is None or is_test(model.module_of(site.scope)) or not _has_several(model, loader):
-            continue
-        if any(
-            model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
+    for loader, _, module in built_outside_tests(model, model.loaders):
+        if not _has_several(model, loader) or any(
+            _may_be_given(model, loader, name)
             for name in ("worker_init_fn", "multiprocessing_context")
         ):
             continue
-        versions = model.versions(model.module_of(site.scope), "torch")
+        versions = model.versions(module, "torch")
         if not versions.is_stated or versions.may_be(Span(since=_SEEDS_NUMPY)):
             continue
         drawn = _drawn(model, loader, "numpy.random")
@@ -138,13 +133,8 @@ def _left_unseeded(model: Model) -> Iterator[Suspect]:
 def _copied(model: Model) -> Iterator[Suspect]:
     """Draws of items from a generator of the dataset, which each worker has a copy of."""
     seen = set()
-    for loader in model.loaders:
-        site = loader.site
-        if site is None or is_test(model.module_of(site.scope)) or not _has_several(model, loader):
-            continue
-        if model.argument(loader, "worker_init_fn") is not None or model.flow.may_be_passed(
-            loader, "worker_init_fn"
-        ):
+    for loader, _, _ in built_outside_tests(model, model.loaders):
+        if not _has_several(model, loader) or _may_be_given(model, loader, "worker_init_fn"):
             continue
         for dataset in model.passed_to(loader, "dataset"):
             drawn = draw_of_copies(model, dataset) if isinstance(dataset, Obj) else None
@@ -171,6 +161,10 @@ def _has_several(model: Model, loader: Obj) -> bool:
     """Whether a loader certainly has workers."""
     numbers = model.option(loader, "num_workers", 0)
     return numbers is not None and all(isinstance(n, int) and n > 0 for n in numbers)
+
+
+def _may_be_given(model: Model, loader: Obj, name: str) -> bool:
+    return model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
 
 
 def _is_seeded(drawn: Call) -> bool:

@@ -36,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Seq,
     Simple,
     Stmt,
+    Store,
     Try,
     Unary,
     While,
@@ -262,6 +263,16 @@ def self_class(expr: Expr) -> Class | None:
     if isinstance(owner, Function) and owner.self_name == expr.id:
         return owner.cls
     return None
+
+
+def self_stores(scopes: Iterable[Scope], *classes: Class) -> Iterator[tuple[Attr, Store]]:
+    """What scopes store as ``self.<name>`` (of the classes, where some are given), and how."""
+    for scope in scopes:
+        for store in scope.stores:
+            target = store.target
+            owner = self_class(target.value) if isinstance(target, Attr) else None
+            if isinstance(target, Attr) and owner and (not classes or owner in classes):
+                yield target, store
 
 
 def same(a: Expr, b: Expr) -> bool:

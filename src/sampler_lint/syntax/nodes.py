@@ -12,14 +12,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 
-class Node:
+class _Slotted(type):
+    """Makes a slot of each attribute that a class declares by its type alone."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _Slotted:
+        body.setdefault(
+            "__slots__", [each for each in body.get("__annotations__", ()) if each not in body]
+        )
+        return super().__new__(cls, name, bases, body)
+
+
+class Node(metaclass=_Slotted):
     """Anything with a place in the file."""
 
-    __slots__ = ("col", "end_col", "end_row", "row")
     row: int
     col: int
     end_row: int
@@ -27,7 +37,7 @@ class Node:
     children: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        names = [name for name in type(self).__slots__ if name not in {"scope", "stmt", "parent"}]
+        names = sorted({*vars(type(self))["__slots__"]} - {"scope", "stmt", "parent"})
         inner = ", ".join(f"{name}={getattr(self, name, None)!r}" for name in names)
         return f"{type(self).__name__}({inner})"
 
@@ -38,13 +48,10 @@ class Node:
 class Expr(Node):
     """An expression."""
 
-    __slots__ = ()
-
 
 class Name(Expr):
     """A name that is read; ``stmt`` and ``scope`` say where."""
 
-    __slots__ = ("id", "scope", "stmt")
     id: str
     scope: Scope
     stmt: Stmt | None
@@ -53,28 +60,24 @@ class Name(Expr):
 class Attr(Expr):
     """``value.name``."""
 
-    __slots__ = ("name", "scope", "stmt", "value")
     value: Expr
     name: str
     scope: Scope
     stmt: Stmt | None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Arg:
     """One argument of a call: positional, ``name=``, ``*value`` or ``**value``."""
 
-    __slots__ = ("keyword", "stars", "value")
-
-    def __init__(self, value: Expr, keyword: str | None, stars: int) -> None:
-        self.value = value
-        self.keyword = keyword
-        self.stars = stars
+    value: Expr
+    keyword: str | None
+    stars: int
 
 
 class Call(Expr):
     """``func(args)``, with the statement and scope it stands in."""
 
-    __slots__ = ("args", "func", "scope", "stmt")
     func: Expr
     args: list[Arg]
     scope: Scope
@@ -106,14 +109,12 @@ class Call(Expr):
 class Const(Expr):
     """A literal. Strings over a length that no name has, and bytes, have ``...`` as value."""
 
-    __slots__ = ("value",)
     value: Any
 
 
 class Seq(Expr):
     """A tuple, list or set display."""
 
-    __slots__ = ("items", "kind", "scope")
     kind: str
     items: list[Expr]
     scope: Scope
@@ -122,7 +123,6 @@ class Seq(Expr):
 class Map(Expr):
     """A dict display; a key of None stands for ``**value``."""
 
-    __slots__ = ("items", "scope")
     items: list[tuple[Expr | None, Expr]]
     scope: Scope
 
@@ -130,7 +130,6 @@ class Map(Expr):
 class Index(Expr):
     """``value[key]``."""
 
-    __slots__ = ("key", "value")
     value: Expr
     key: Expr
 
@@ -138,7 +137,6 @@ class Index(Expr):
 class Choice(Expr):
     """One of several values: ``if`` (a ternary, with its test), ``or``, ``and``."""
 
-    __slots__ = ("kind", "options", "test")
     kind: str
     test: Expr | None
     options: list[Expr]
@@ -147,7 +145,6 @@ class Choice(Expr):
 class Bin(Expr):
     """``left op right``; ``op`` is the ``ast`` class name (``FloorDiv``)."""
 
-    __slots__ = ("left", "op", "right")
     op: str
     left: Expr
     right: Expr
@@ -156,7 +153,6 @@ class Bin(Expr):
 class Unary(Expr):
     """``op operand``."""
 
-    __slots__ = ("op", "operand")
     op: str
     operand: Expr
 
@@ -164,7 +160,6 @@ class Unary(Expr):
 class Compare(Expr):
     """``left op right …``."""
 
-    __slots__ = ("left", "ops", "rights")
     left: Expr
     ops: list[str]
     rights: list[Expr]
@@ -173,7 +168,6 @@ class Compare(Expr):
 class Comp(Expr):
     """A comprehension; its variables are bound in the enclosing scope, ``within`` it."""
 
-    __slots__ = ("elements", "iters", "kind", "table", "tests")
     kind: str
     elements: list[Expr]
     iters: list[Expr]
@@ -185,7 +179,6 @@ class Comp(Expr):
 class Yield(Expr):
     """``yield value`` or ``yield from value``."""
 
-    __slots__ = ("delegates", "value")
     value: Expr | None
     delegates: bool
 
@@ -193,14 +186,12 @@ class Yield(Expr):
 class Lambda(Expr):
     """A lambda; ``function`` has its parameters and its body as one return."""
 
-    __slots__ = ("function",)
     function: Function
 
 
 class Other(Expr):
     """Any expression that carries no sampler: f-strings, slices, awaits, …"""
 
-    __slots__ = ("parts",)
     parts: list[Expr]
 
 
@@ -210,7 +201,6 @@ class Other(Expr):
 class Stmt(Node):
     """A statement; ``order``/``last_order`` number it and its inside in reading order."""
 
-    __slots__ = ("block", "last_order", "order", "parent", "scope")
     parent: Stmt | None
     """The compound statement around it, within the same scope."""
     block: list[Stmt]
@@ -234,7 +224,6 @@ class Stmt(Node):
 class Assign(Stmt):
     """``targets = value``; an annotated assignment too."""
 
-    __slots__ = ("targets", "value")
     targets: list[Expr]
     value: Expr
 
@@ -242,7 +231,6 @@ class Assign(Stmt):
 class Declare(Stmt):
     """``target: annotation`` without a value."""
 
-    __slots__ = ("annotation", "target")
     target: Expr
     annotation: Expr
 
@@ -250,7 +238,6 @@ class Declare(Stmt):
 class AugAssign(Stmt):
     """``target op= value``."""
 
-    __slots__ = ("op", "target", "value")
     target: Expr
     op: str
     value: Expr
@@ -259,28 +246,24 @@ class AugAssign(Stmt):
 class ExprStmt(Stmt):
     """An expression as a statement."""
 
-    __slots__ = ("value",)
     value: Expr
 
 
 class Return(Stmt):
     """``return value``."""
 
-    __slots__ = ("value",)
     value: Expr | None
 
 
 class Raise(Stmt):
     """``raise value``."""
 
-    __slots__ = ("value",)
     value: Expr | None
 
 
 class Simple(Stmt):
     """``pass``, ``break``, ``continue``, ``global``, ``nonlocal``, ``del``, ``assert``."""
 
-    __slots__ = ("kind", "names", "parts")
     kind: str
     names: list[str]
     parts: list[Expr]
@@ -294,7 +277,6 @@ class Simple(Stmt):
 class For(Stmt):
     """A ``for`` loop."""
 
-    __slots__ = ("body", "iter", "orelse", "target")
     target: Expr
     iter: Expr
     body: list[Stmt]
@@ -304,7 +286,6 @@ class For(Stmt):
 class While(Stmt):
     """A ``while`` loop."""
 
-    __slots__ = ("body", "orelse", "test")
     test: Expr
     body: list[Stmt]
     orelse: list[Stmt]
@@ -313,7 +294,6 @@ class While(Stmt):
 class If(Stmt):
     """An ``if``; ``elif`` is an ``If`` in ``orelse``. ``match`` is one with several bodies."""
 
-    __slots__ = ("body", "orelse", "test")
     test: Expr
     body: list[Stmt]
     orelse: list[Stmt]
@@ -322,7 +302,6 @@ class If(Stmt):
 class With(Stmt):
     """A ``with`` block."""
 
-    __slots__ = ("body", "items")
     items: list[tuple[Expr, Expr | None]]
     body: list[Stmt]
 
@@ -330,7 +309,6 @@ class With(Stmt):
 class Try(Stmt):
     """A ``try``; handlers are (exception type, body)."""
 
-    __slots__ = ("body", "final", "handlers", "orelse")
     body: list[Stmt]
     handlers: list[tuple[Expr | None, list[Stmt]]]
     orelse: list[Stmt]
@@ -340,14 +318,12 @@ class Try(Stmt):
 class Import(Stmt):
     """``import`` and ``from … import``; each bound name is in the scope's bindings."""
 
-    __slots__ = ("stars",)
     stars: list[tuple[str, int]]
 
 
 class Define(Stmt):
     """``def`` or ``class``; ``what`` is the new scope."""
 
-    __slots__ = ("decorators", "what")
     what: Function | Class
     decorators: list[Expr]
 
@@ -378,6 +354,7 @@ How: TypeAlias = Literal[
 Payload: TypeAlias = "Param | Function | Class | Imported | None"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Binding:
     """One way a name gets a value in a scope.
 
@@ -388,25 +365,13 @@ class Binding:
     what is bound; ``within`` the comprehension whose variable it is: nothing outside reads that.
     """
 
-    __slots__ = ("how", "name", "path", "payload", "stmt", "value", "within")
-
-    def __init__(
-        self,
-        name: str,
-        how: How,
-        stmt: Stmt | None,
-        value: Expr | None = None,
-        path: tuple[int, ...] = (),
-        payload: Payload = None,
-        within: Comp | None = None,
-    ) -> None:
-        self.name = name
-        self.how = how
-        self.stmt = stmt
-        self.value = value
-        self.path = path
-        self.payload = payload
-        self.within = within
+    name: str
+    how: How
+    stmt: Stmt | None
+    value: Expr | None = None
+    path: tuple[int, ...] = ()
+    payload: Payload = None
+    within: Comp | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -414,50 +379,21 @@ class Binding:
         return self.how in {"assign", "param"}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Store:
     """``target.attr = value`` or ``target[key] = value``."""
 
-    __slots__ = ("how", "path", "scope", "stmt", "target", "value")
-
-    def __init__(
-        self,
-        target: Attr | Index,
-        stmt: Stmt,
-        scope: Scope,
-        how: How,
-        value: Expr | None,
-        path: tuple[int, ...],
-    ) -> None:
-        self.target = target
-        self.stmt = stmt
-        self.scope = scope
-        self.how = how
-        self.value = value
-        self.path = path
+    target: Attr | Index
+    stmt: Stmt
+    scope: Scope
+    how: How
+    value: Expr | None
+    path: tuple[int, ...]
 
 
 class Scope(Node):
     """A module, class or function body."""
 
-    __slots__ = (
-        "_called",
-        "_calls_by_order",
-        "_stores_by_order",
-        "bindings",
-        "body",
-        "calls",
-        "declared",
-        "define",
-        "iterated",
-        "loops",
-        "module",
-        "name",
-        "outer",
-        "reads",
-        "returns",
-        "stores",
-        "yields",
-    )
     kind = "scope"
     name: str
     outer: Scope | None
@@ -535,22 +471,18 @@ class Scope(Node):
         return f"<{type(self).__name__} {self.qualname or '<module>'}>"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Param:
     """A parameter.
 
     ``kind`` is ``positional_only``, ``positional``, ``vararg``, ``keyword_only`` or ``kwarg``.
     """
 
-    __slots__ = ("annotation", "default", "kind", "name", "node")
-
-    def __init__(
-        self, name: str, kind: str, default: Expr | None, annotation: Expr | None, node: Node
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.default = default
-        self.annotation = annotation
-        self.node = node
+    name: str
+    kind: str
+    default: Expr | None
+    annotation: Expr | None
+    node: Node
 
     @property
     def is_positional(self) -> bool:
@@ -566,7 +498,6 @@ class Param:
 class Function(Scope):
     """A function, method or lambda."""
 
-    __slots__ = ("decorators", "params")
     kind = "function"
     params: list[Param]
     decorators: list[Expr]
@@ -624,7 +555,6 @@ class Function(Scope):
 class Class(Scope):
     """A class."""
 
-    __slots__ = ("bases", "decorators", "keywords")
     kind = "class"
     bases: list[Expr]
     keywords: list[Arg]
@@ -657,17 +587,6 @@ class Class(Scope):
 class ModuleFacts(Scope):
     """The facts of one file."""
 
-    __slots__ = (
-        "_imports",
-        "_inside",
-        "_stores_by_name",
-        "all_calls",
-        "classes",
-        "functions",
-        "made",
-        "memo",
-        "star_imports",
-    )
     kind = "module"
     functions: list[Function]
     """Every function and method, nested ones too, in reading order."""
@@ -732,7 +651,6 @@ class ModuleFacts(Scope):
 class PartOfFacts(ModuleFacts):
     """The facts of one file with fewer functions, classes and calls."""
 
-    __slots__ = ("whole",)
     whole: ModuleFacts
 
     def __init__(

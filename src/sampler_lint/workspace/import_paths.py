@@ -1,4 +1,4 @@
-"""Which file of the tree an import means, by the files' paths alone."""
+"""Where files are, and which of the tree an import means, by the files' paths alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 from sampler_lint.roots import upwards
-from sampler_lint.workspace.places import Importer
 
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
 #: the same name somewhere in a repository is not them.
@@ -185,3 +185,30 @@ class ImportPaths:
                 around = os.path.dirname(around)
             known = self._units[folder] = unit
         return known
+
+
+# Where files are that may not have been parsed.
+
+
+class Importer(Protocol):
+    """What an import is relative to."""
+
+    @property
+    def path(self) -> str:
+        """Absolute path."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it is in."""
+
+
+class Place(NamedTuple):
+    """Where a file is that may not have been parsed."""
+
+    path: str
+    folder: str
+
+    @classmethod
+    def of(cls, path: str) -> Place:
+        """The place of a file."""
+        return cls(path, os.path.dirname(path))

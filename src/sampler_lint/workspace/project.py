@@ -49,10 +49,9 @@ from sampler_lint.syntax.parse import FactsError, parse
 from sampler_lint.timings import Watch, counted
 from sampler_lint.workspace.aliases import aliases_in, may_be_class, names_meant
 from sampler_lint.workspace.first_look import Look, first_looks, kinds
-from sampler_lint.workspace.import_paths import ImportPaths
+from sampler_lint.workspace.import_paths import Importer, ImportPaths, Place
 from sampler_lint.workspace.import_scan import imports_in
 from sampler_lint.workspace.partition import Partition
-from sampler_lint.workspace.places import Importer, Place
 from sampler_lint.workspace.readable import syntax_error
 from sampler_lint.workspace.relevance import Mattering, that_matter
 

@@ -13,9 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from sampler_lint.source import is_about_sampling, says_loader, seeds_or_draws
 from sampler_lint.syntax.nodes import Imported
-from sampler_lint.workspace.import_paths import ImportPaths
+from sampler_lint.workspace.import_paths import ImportPaths, Place
 from sampler_lint.workspace.import_scan import imports_in, without_prose
-from sampler_lint.workspace.places import Place
 
 Told: TypeAlias = "Callable[[str, bytes | None], list[Imported] | None]"
 """Says what a file imports, by its path and its content where that was read."""

@@ -362,6 +362,6 @@ def _of_conda(text: str) -> _Pairs:
         single = re.fullmatch(r"=\s*(\d[\d.]*)(?:=.*)?", wanted)
         if single is not None:
             wanted = f"=={single[1].strip('.')}.*"
-        pair = _of_requirement(f"{name}{wanted}" if wanted[:1] != "=" or single else name + wanted)
+        pair = _of_requirement(name + wanted)
         if pair is not None:
             yield pair

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.nodes import Const, Imported, ModuleFacts, Seq
-from sampler_lint.workspace.places import Importer, Place
+from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Project
 
 _WORD = re.compile(rb"\w+")

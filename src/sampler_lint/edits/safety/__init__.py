@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.bases import other_base, other_init
 from sampler_lint.edits.safety.callers import new_parameters
 from sampler_lint.edits.safety.effects import caught, dropped
 from sampler_lint.edits.safety.meaning import (
@@ -23,6 +22,7 @@ from sampler_lint.edits.safety.meaning import (
     rebound,
     restructured,
 )
+from sampler_lint.edits.safety.outlines import other_base, other_init
 from sampler_lint.edits.safety.places import (
     awaited,
     moved,

@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.names import Assigned, Scopes, bindings, is_builtin, path
-from sampler_lint.edits.safety.texts import (
-    FUNCTIONS,
-    LOOPS,
-    Changed,
-    Tree,
-    window,
-)
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree, window
 from sampler_lint.findings import Edit
 from sampler_lint.limits import LONGEST_QUOTED, MOST_LOOKS
 from sampler_lint.workspace.project import Module

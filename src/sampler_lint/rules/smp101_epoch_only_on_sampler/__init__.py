@@ -31,15 +31,7 @@ from sampler_lint.rules.smp101_epoch_only_on_sampler.retarget import (
 )
 from sampler_lint.rules.smp101_epoch_only_on_sampler.shapes import Shape, may_be, shapes, untold
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    Function,
-    Scope,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Scope, last_name
 from sampler_lint.workspace.import_scan import without_prose
 from sampler_lint.workspace.project import Module
 

@@ -15,16 +15,7 @@ from sampler_lint.edits.names import (
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import Origin
 from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
-from sampler_lint.syntax.nodes import (
-    Assign,
-    Attr,
-    Call,
-    Expr,
-    If,
-    Name,
-    Stmt,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Assign, Attr, Call, Expr, If, Name, Stmt, last_name
 from sampler_lint.workspace.project import Module
 
 

@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import contradict, excludes
-from sampler_lint.domain.epoch_calls import (
-    Carrier,
-    epoch_datasets,
-    epoch_samplers,
-)
+from sampler_lint.domain.engines import Run, made_by_framework, may_be_told, runs
+from sampler_lint.domain.epoch_calls import Carrier, carriers, epoch_datasets, epoch_samplers
 from sampler_lint.domain.epochs import (
     EpochLoop,
     epoch_loops,
@@ -22,7 +19,7 @@ from sampler_lint.domain.epochs import (
     loops_that_build,
     trains,
 )
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.pipelines import unmoved_streams
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
@@ -33,9 +30,8 @@ from sampler_lint.domain.samplers import (
 )
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name
-from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
+from sampler_lint.findings import Applicability, Fix, Grade, Place, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules.smp102_epoch_never_set.engines import run_by_engines
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     Receiver,
     counter_of,
@@ -43,15 +39,27 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     goes_over_again,
     receiver_for,
 )
-from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
 from sampler_lint.rules.smp102_epoch_never_set.setters import (
     leads_to,
     may_be_set,
     setter_left_out,
     tries_to_set,
 )
-from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import For, Function, Stmt, While
+from sampler_lint.syntax.navigation import nodes_in, statements, unparse
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    Loop,
+    Name,
+    Stmt,
+    While,
+    last_name,
+)
 
 
 class EpochNeverSet(Rule):
@@ -383,4 +391,86 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         severity=None if choice is None else Severity.WARNING,
         effect=effect,
         advice=advice,
+    )
+
+
+# Loaders that the engine of a framework trains with, epoch after epoch.
+
+
+def run_by_engines(model: Model) -> Iterator[Suspect]:
+    """Loaders that a framework's engine trains with for several epochs, and nobody tells those."""
+    for run in runs(model):
+        made = made_by_framework(model, run.data)
+        if made is not None and not may_be_told(model, run, None):
+            grade = Grade.CERTAIN if made.is_sharded else Grade.LIKELY
+            yield _told_of_run(model, run, model.place(made.call.scope, made.call), grade)
+        for loader in model.flow.values(run.data):
+            reached = carriers(model, loader) if isinstance(loader, Obj) else ()
+            for sampler in (each.sampler for each in reached):
+                if sampler.cls == DISTRIBUTED_SAMPLER and not may_be_told(model, run, sampler):
+                    yield _told_of_run(model, run, model.place_of(sampler), Grade.CERTAIN)
+
+
+def _told_of_run(model: Model, run: Run, built: Place | str, grade: Grade) -> Suspect:
+    done = unparse(run.call.func)
+    return Suspect(
+        model.module_of(run.call.scope),
+        run.call.func,
+        f"nothing calls `set_epoch` on the `DistributedSampler` that `{done}` trains over",
+        grade=grade,
+        effect="every epoch repeats the order of epoch 0",
+        advice="call it in a handler of the start of each epoch",
+        why=(Related(built, "sampler built here"),),
+    )
+
+
+# Samplers that each turn of a loop builds anew: whether each is like the one before.
+
+
+def is_alike_in_turns(model: Model, loop: Loop, sampler: Obj) -> bool:
+    """Whether each turn has one sampler, or builds torch's over the same data with one seed."""
+    site = sampler.site
+    if site is None or site.stmt is None or site.scope is not loop.scope:
+        return False
+    if not loop.encloses(site.stmt):
+        return True
+    if isinstance(sampler.cls, Class) or model.flow.may_be_passed(sampler, "seed"):
+        return False
+    data = model.flow.argument(sampler, "dataset")
+    seed = model.flow.argument(sampler, "seed")
+    return (
+        isinstance(data, Name)
+        and not _is_bound_in(loop, data)
+        and (seed is None or _seed_stays(loop, seed))
+        and _is_only_handed_on(model, loop, data)
+    )
+
+
+def _seed_stays(loop: Loop, seed: Expr) -> bool:
+    return isinstance(seed, Const) or (isinstance(seed, Name) and not _is_bound_in(loop, seed))
+
+
+def _is_bound_in(loop: Loop, name: Name) -> bool:
+    return any(
+        binding.stmt is not None and loop.encloses(binding.stmt)
+        for binding in name.scope.bindings.get(name.id, ())
+    )
+
+
+def _is_only_handed_on(model: Model, loop: Loop, data: Name) -> bool:
+    """Whether the loop does no more with the data than to build from them, so that they stay."""
+    nodes = [n for stmt in (loop, *statements(loop.body)) for n in nodes_in([stmt])]
+    calls = [node for node in nodes if isinstance(node, Call)]
+    called = {id(call.func) for call in calls}
+    harmless = {
+        id(arg.value)
+        for call in calls
+        if last_name(call.func) == "len" or any(map(model.role, model.flow.values(call)))
+        for arg in call.args
+    }
+    harmless |= {id(n.value) for n in nodes if isinstance(n, Attr) and id(n) not in called}
+    return all(
+        id(node) in harmless
+        for node in nodes
+        if isinstance(node, Name) and node.id == data.id and node.scope is data.scope
     )

@@ -10,10 +10,7 @@ from sampler_lint.analysis.reaching import is_surely_set
 from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
 from sampler_lint.domain.concepts import ITERATED
 from sampler_lint.domain.conditions import tests
-from sampler_lint.domain.epoch_calls import (
-    Built,
-    Carrier,
-)
+from sampler_lint.domain.epoch_calls import Built, Carrier
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.turns import epoch_expression

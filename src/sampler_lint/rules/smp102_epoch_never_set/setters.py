@@ -27,17 +27,7 @@ from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import self_class, unparse
-from sampler_lint.syntax.nodes import (
-    Assign,
-    Attr,
-    Call,
-    Class,
-    Expr,
-    Function,
-    Loop,
-    Name,
-    Node,
-)
+from sampler_lint.syntax.nodes import Assign, Attr, Call, Class, Expr, Function, Loop, Name, Node
 
 
 class _Setter(NamedTuple):

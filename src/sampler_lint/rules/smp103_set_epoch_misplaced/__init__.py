@@ -9,13 +9,15 @@ from sampler_lint.domain.epochs import epoch_loops, loops_in_samplers, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import framework_calls
-from sampler_lint.rules.smp103_set_epoch_misplaced.after_pass import late_in_turn
-from sampler_lint.rules.smp103_set_epoch_misplaced.before_loop import between, once
-from sampler_lint.rules.smp103_set_epoch_misplaced.first_rank import one_rank
+from sampler_lint.rules.smp103_set_epoch_misplaced.moment import (
+    between,
+    late_in_turn,
+    once,
+    one_rank,
+)
 from sampler_lint.rules.smp103_set_epoch_misplaced.receiver import receivers
-from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import constant, never_moved
+from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import constant, never_moved, unbound
 from sampler_lint.rules.smp103_set_epoch_misplaced.stale import late
-from sampler_lint.rules.smp103_set_epoch_misplaced.unbound import unbound
 
 
 class SetEpochMisplaced(Rule):

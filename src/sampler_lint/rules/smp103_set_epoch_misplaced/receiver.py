@@ -17,17 +17,7 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import inherited, operands, same, unparse
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    If,
-    Name,
-    Seq,
-    Stmt,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, If, Name, Seq, Stmt, last_name
 
 
 def receivers(model: Model) -> Iterator[Suspect]:

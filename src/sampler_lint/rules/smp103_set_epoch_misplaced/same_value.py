@@ -8,29 +8,23 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import (
-    EPOCH,
-    EVALUATES,
-    INFERS,
-    SAMPLER,
-    SETS_EPOCH,
-    TRAINS,
-)
+from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, SAMPLER, SETS_EPOCH, TRAINS
 from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
 from sampler_lint.domain.epochs import EpochLoop, starts_for_ever, steps_in
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
-from sampler_lint.domain.programs import in_test_function
+from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top, without_guard
-from sampler_lint.syntax.navigation import operands, same, self_class, unparse, walk
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.rules.smp103_set_epoch_misplaced.moment import move_to_top, without_guard
+from sampler_lint.syntax.navigation import operands, same, self_class, unbound_names, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -321,3 +315,46 @@ def _is_global(name: Name) -> bool:
     if isinstance(scope, Function):
         return scope.declared.get(name.id) is scope.module
     return any(name.id in function.declared for function in scope.module.functions)
+
+
+# An epoch that no code gives a value: NameError, in the distributed run alone.
+
+
+def unbound(model: Model) -> Iterator[Suspect]:
+    """``set_epoch(epoch)`` where nothing is called ``epoch``."""
+    unknown: dict[Scope, list[Name]] = {}
+    for call in model.epoch_setters:
+        module = model.module_of(call.scope)
+        if not call.args or module.facts.star_imports or is_test(module):
+            continue
+        given = {node for arg in call.args for node in walk(arg.value) if isinstance(node, Name)}
+        if given and call.scope not in unknown:
+            unknown[call.scope] = [*unbound_names(call.scope)]
+        missing = given.intersection(unknown.get(call.scope, ()))
+        for name in sorted(missing, key=lambda each: (each.row, each.col)):
+            if is_expected(model, name, NameError, by_name=True):
+                continue
+            counter = counter_around(call.stmt)
+            fix = None
+            if counter is not None:
+                title = f"Pass `{counter}`"
+                fix = replacing(name, counter, title, Applicability.UNSAFE)
+            yield Suspect(
+                module,
+                name,
+                f"`{unparse(call.func)}` is given `{name.id}`, which is not defined",
+                fix=fix,
+                effect="NameError when it runs",
+                hides=True,
+                advice="" if counter is None else f"pass `{counter}`, which counts the epochs",
+            )
+
+
+def counter_around(stmt: Stmt | None) -> str | None:
+    """What counts the turns of the loop around a statement, by a plain name."""
+    for loop in stmt.ancestors() if stmt is not None else ():
+        if isinstance(loop, (For, While)):
+            epoch = epoch_expression(loop)
+            if isinstance(epoch, Name):
+                return epoch.id
+    return None

@@ -18,7 +18,7 @@ from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.loader_fixes import start_workers_anew
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules.smp103_set_epoch_misplaced.unbound import counter_around
+from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import counter_around
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,

@@ -22,9 +22,7 @@ from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
 from sampler_lint.rules.smp104_epoch_not_forwarded.forwarding import asked, not_forwarded
 from sampler_lint.rules.smp104_epoch_not_forwarded.not_read import other_attribute, unread
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import add_method
-from sampler_lint.syntax.nodes import (
-    Class,
-)
+from sampler_lint.syntax.nodes import Class
 from sampler_lint.workspace.project import Module
 
 

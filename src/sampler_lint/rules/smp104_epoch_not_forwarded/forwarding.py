@@ -29,14 +29,7 @@ from sampler_lint.findings import Place, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
 from sampler_lint.syntax.navigation import on_super, self_class, walk
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    Function,
-    Store,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Store
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:

@@ -33,13 +33,7 @@ from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
     self_name,
 )
 from sampler_lint.syntax.navigation import self_class, unparse
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Const,
-    Function,
-    Name,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Const, Function, Name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:

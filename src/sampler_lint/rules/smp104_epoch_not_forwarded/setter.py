@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.epoch_state import (
-    EpochState,
-)
+from sampler_lint.domain.epoch_state import EpochState
 from sampler_lint.domain.wrapping import Inner
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.region import EditError
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.nodes import (
-    Class,
-    Function,
-    Scope,
-)
+from sampler_lint.syntax.nodes import Class, Function, Scope
 
 
 class Carrier(NamedTuple):

@@ -16,14 +16,14 @@ from sampler_lint.domain.resuming import led_by, reads_epoch, restored_before
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import left_out, never_saved
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.overwritten import overwritten
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.restarted import (
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
     from_zero,
+    left_out,
+    never_saved,
+    overwritten,
     skips_by,
 )
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.used_up import used_up
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped, used_up
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, For, If, Loop, Name
 

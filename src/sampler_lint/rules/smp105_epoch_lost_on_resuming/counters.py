@@ -1,21 +1,48 @@
-"""Counters of a sampler or dataset that its own state leaves out."""
+"""Counts of epochs that a run begins anew: a sampler's own, a loop's, a framework's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from sampler_lint.analysis.values import ExtObj, Obj
-from sampler_lint.domain.concepts import ITERATED, NAMESPACES, RESTORES
+from sampler_lint.analysis.origins import Hop, ends
+from sampler_lint.analysis.values import ExtObj, Obj, Value
+from sampler_lint.domain.concepts import ITERATED, NAMESPACES, RANGES, RESTORES
+from sampler_lint.domain.counters import Beginning, counted_from_zero
 from sampler_lint.domain.epoch_state import reach, seed_argument, seed_parts, seedings_of
-from sampler_lint.domain.epochs import loops_over
+from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.resuming import restored_before
+from sampler_lint.domain.shares import given_to_sharders
+from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, Class, Function, Scope, last_name
+from sampler_lint.syntax.navigation import (
+    leaves,
+    same,
+    self_class,
+    self_stores,
+    statements,
+    unparse,
+    walk,
+)
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Bin,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Loop,
+    Name,
+    Scope,
+    last_name,
+)
 
 
 def left_out(model: Model) -> Iterator[Suspect]:
@@ -107,14 +134,9 @@ def _is_of_all(method: Function) -> bool:
 def _named(model: Model, cls: Class, *methods: str) -> set[str]:
     """The attributes that methods, or what they call of the object, read or set."""
     found = reach(model, cls, *methods)
-    names = {read.name for read in found.self_reads()}
-    for function in found.functions:
-        names |= {
-            store.target.name
-            for store in function.stores
-            if isinstance(store.target, Attr) and self_class(store.target.value) is not None
-        }
-    return names
+    return {read.name for read in found.self_reads()} | {
+        target.name for target, _ in self_stores(found.functions)
+    }
 
 
 def _moved(model: Model, cls: Class) -> dict[str, Attr]:
@@ -123,11 +145,9 @@ def _moved(model: Model, cls: Class) -> dict[str, Attr]:
     if found.opaque:
         return {}
     added: dict[str, Attr] = {}
-    for function in found.functions:
-        for store in function.stores:
-            target = store.target
-            if store.how == "aug" and isinstance(target, Attr) and self_class(target.value):
-                added.setdefault(target.name, target)
+    for target, store in self_stores(found.functions):
+        if store.how == "aug":
+            added.setdefault(target.name, target)
     parts = (
         part
         for seed in filter(None, map(seed_argument, seedings_of(found)))
@@ -151,4 +171,121 @@ def _is_set_outside(model: Model, cls: Class, name: str) -> bool:
         if isinstance(base, Class)
         for scope in scopes_inside(base)
         for store in scope.stores
+    )
+
+
+# Numbers that begin at 0 in each run, beside a loop that may begin elsewhere.
+
+
+def from_zero(model: Model, found: EpochLoop, call: Call) -> Beginning | None:
+    """Where the number that a call gets begins at 0, wherever its loop begins."""
+    given = next(iter(call.positional), None)
+    if isinstance(given, Bin):
+        return _turns_of(model, found, call, given)
+    if not isinstance(given, (Name, Attr)) or skips_by(found.loop, given):
+        return None
+    return counted_from_zero(model, found.loop, given)
+
+
+def skips_by(loop: Loop, number: Expr) -> bool:
+    """Whether turns of a loop are left by a number."""
+    return any(
+        isinstance(stmt, If)
+        and any(same(node, number) for node in walk(stmt.test))
+        and any(map(leaves, stmt.body))
+        for stmt in statements(loop.body)
+    )
+
+
+def _turns_of(model: Model, found: EpochLoop, call: Call, given: Bin) -> Beginning | None:
+    """``epoch - start`` in a loop over ``range(start, …)``: the number of the turn."""
+    loop, epoch = found.loop, epoch_expression(found.loop)
+    if not isinstance(loop, For) or call.scope is not loop.scope or epoch is None:
+        return None
+    counts = [node for node in walk(loop.iter) if isinstance(node, Call) and RANGES.is_call(node)]
+    if (
+        len(counts) != 1
+        or not len(counts[0].positional) > 1
+        or any(a.stars for a in counts[0].args)
+    ):
+        return None
+    start = counts[0].positional[0]
+    if given.op != "Sub" or not (same(given.left, epoch) and same(given.right, start)):
+        return None
+    is_fixed = all(isinstance(end, Const) for end in ends(model.flow, start, Hop.ASSIGNED))
+    return None if is_fixed else Beginning(loop.scope, start)
+
+
+# Epochs that give way to Accelerate's own count of passes, which begins at 0 in each run.
+
+
+def overwritten(model: Model, begins_elsewhere: Callable[[Loop], bool]) -> Iterator[Suspect]:
+    """What sets the epoch of a sampler whose loader Accelerate has wrapped, in loops that go on."""
+    told: set[Call] = set()
+    by_scope: dict[Scope, list[Call]] = {}
+    for call in model.epoch_setters:
+        by_scope.setdefault(call.scope, []).append(call)
+    for module in model.modules if model.epoch_setters else ():
+        if is_test(module) or "accelerate" not in model.frameworks(module):
+            continue
+        for wraps, _, loader in given_to_sharders(model, module, "accelerate"):
+            parts = [*model.samplers_of(loader), *model.passed_to(loader, "dataset")]
+            for loop in filter(begins_elsewhere, _loops_over(wraps)):
+                hits = [
+                    call
+                    for call in by_scope.get(loop.scope, ())
+                    if call.stmt and loop.encloses(call.stmt)
+                ]
+                if any(_is_of_loader(model, call) for call in hits):
+                    continue
+                for call in hits:
+                    if call not in told and _is_of(model, call, parts):
+                        told.add(call)
+                        yield _suspect(model, call, wraps, loop)
+
+
+def _suspect(model: Model, call: Call, wraps: Call, loop: Loop) -> Suspect:
+    return Suspect(
+        model.module_of(call.scope),
+        call,
+        f"`{unparse(call.func)}` is overruled: Accelerate sets the epoch by its own count",
+        effect="the count begins at 0 in each run, so a resumed run repeats the first epochs",
+        advice="call `set_epoch` of the loader that `prepare` returned",
+        why=(
+            Related(model.place(wraps.scope, wraps), "the loader is wrapped here"),
+            Related(model.place(loop.scope, loop), "the loop goes on here"),
+        ),
+    )
+
+
+def _loops_over(wraps: Call) -> Iterator[Loop]:
+    """The loops of the same function that make passes over one of the loaders it gets back."""
+    targets = wraps.stmt.targets if isinstance(wraps.stmt, Assign) else []
+    names = {node.id for each in targets for node in walk(each) if isinstance(node, Name)}
+    for inner in wraps.scope.loops:
+        if isinstance(inner, For) and any(
+            isinstance(node, Name) and node.id in names for node in walk(inner.iter)
+        ):
+            yield from (each for each in inner.ancestors() if isinstance(each, For))
+
+
+def _receivers(model: Model, call: Call) -> frozenset[Value]:
+    owner = call.func.value if isinstance(call.func, Attr) else None
+    return model.flow.values(owner) if owner is not None else frozenset()
+
+
+def _is_of_loader(model: Model, call: Call) -> bool:
+    """Whether a loader itself is told the epoch, or something that is not known."""
+    values = _receivers(model, call)
+    return not values or any(
+        not isinstance(value, Obj) or model.role(value) == "loader" for value in values
+    )
+
+
+def _is_of(model: Model, call: Call, parts: list[Value]) -> bool:
+    """Whether one of the parts of a loader is told the epoch."""
+    return any(
+        isinstance(value, Obj) and isinstance(part, Obj) and value.may_be(part)
+        for value in _receivers(model, call)
+        for part in parts
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle
-from sampler_lint.domain.seed_names import in_scope, seed_to_keep
+from sampler_lint.domain.seed_names import KeptSeed, Seed, in_scope, seed_to_keep
 from sampler_lint.domain.seeds import (
     constructions,
     epoch_carries_seed,
@@ -24,34 +24,34 @@ from sampler_lint.domain.seeds import (
     takes_seed,
 )
 from sampler_lint.domain.signatures import refuser
-from sampler_lint.edits.editor import Fixer, replacing
+from sampler_lint.edits.editor import Editor, Fixer, replacing
+from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import (
+    MAY_BE_NO_INT,
     called,
     can_take_seed,
+    is_spelled,
+    pass_in,
+    pass_seed,
+    pass_to_taker,
+    seed_generators,
     spelled,
+    take_seed,
 )
-from sampler_lint.findings import Applicability, Related, Severity
+from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules.smp201_seed_not_passed.evaluation import data, evaluates
-from sampler_lint.rules.smp201_seed_not_passed.fixed import Fixed, fixed_seed
-from sampler_lint.rules.smp201_seed_not_passed.generator import FixedGenerator, fixed_generator
-from sampler_lint.rules.smp201_seed_not_passed.passing import (
-    add_parameter,
-    keep_seed,
-    pass_to_sampler,
-    pass_where_missing,
+from sampler_lint.rules.smp201_seed_not_passed.fixed import (
+    Fixed,
+    FixedGenerator,
+    Unpassed,
+    data,
+    evaluates,
+    fixed_generator,
+    fixed_seed,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    Function,
-    Param,
-    Scope,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Param, Scope
 from sampler_lint.workspace.project import Module
 
 _ONE_ORDER = "every seed reads the data in the same order"
@@ -370,3 +370,65 @@ def _suspect(
         effect=f"{source.reason}, so {_ONE_ORDER}",
         advice=advice,
     )
+
+
+# Fixes: the program's seed is passed to the sampler, through its factories.
+
+
+def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, editor: Editor) -> Fix:
+    """Pass the seed in the call that builds the sampler."""
+    value = _as_taken(seed, fixed, seed.code)
+    pass_seed(editor, site, fixed.parameter, fixed.given, value)
+    applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
+    return editor.fix(f"Pass `{fixed.parameter}={value}`", applicability, MAY_BE_NO_INT)
+
+
+def keep_seed(site: Call, fixed: Fixed, kept: KeptSeed, editor: Editor) -> Fix:
+    """Keep the seed where the constructor can name it, and pass what is kept."""
+    code = f"{kept.init.params[0].name}.{kept.attribute}"
+    editor.insert_before(kept.before, f"{code} = {kept.seed.code}")
+    pass_seed(editor, site, fixed.parameter, fixed.given, _as_taken(kept.seed, fixed, code))
+    applicability = Applicability.UNSAFE if kept.seed.is_number is None else Applicability.SAFE
+    return editor.fix(f"Keep the seed as `{code}`, and pass it", applicability, MAY_BE_NO_INT)
+
+
+def _as_taken(seed: Seed, fixed: Fixed, code: str) -> str:
+    """The seed's spelling as the sampler takes it: a None only where it has one of its own."""
+    return code if fixed.takes_none else spelled(Seed(code, seed.is_number))
+
+
+def add_parameter(
+    model: Model, function: Function, site: Call, fixed: Fixed, editor: Editor
+) -> Fix:
+    """Add ``seed`` to the factory, use it, document it, and pass it in every call of the tree."""
+    default = "0" if fixed.given is None else text_of(editor.source, fixed.given)
+    pass_seed(editor, site, fixed.parameter, fixed.given, "seed")
+    take_seed(editor, function, default)
+    if default == "0":
+        seed_generators(model, editor, function)
+    calls = [
+        call
+        for call in model.flow.callers(function)
+        if is_spelled(call, function) and _shuffles_through(model, site, call)
+    ]
+    return pass_to_taker(model, editor, function, calls)
+
+
+def pass_where_missing(model: Model, unpassed: Sequence[Unpassed], editor: Editor) -> Fix | None:
+    """Pass the program's seed in every call of factories that take one."""
+    anywhere, everywhere = False, True
+    for one in unpassed:
+        some, every = pass_in(model, editor, one.calls, one.parameter, untyped=True)
+        anywhere, everywhere = anywhere or some, everywhere and every
+    if not anywhere:
+        return None
+    applicability = Applicability.SAFE if everywhere else Applicability.UNSAFE
+    names = ", ".join(f"`{called(one.function)}`" for one in unpassed)
+    return editor.fix(f"Pass the seed to {names}", applicability)
+
+
+def _shuffles_through(model: Model, site: Call, call: Call) -> bool:
+    """Whether the sampler built at ``site`` may shuffle when its factory is called by ``call``."""
+    given = site.keyword("shuffle")
+    constants = {True} if given is None else model.flow.constants(given, call)
+    return constants is None or any(constants)

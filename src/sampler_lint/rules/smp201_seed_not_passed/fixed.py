@@ -1,4 +1,4 @@
-"""The fixed seed that a sampler keeps, and where its default comes from."""
+"""The fixed seed that a sampler or a generator keeps, where it is from, and where it matters."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import Hop, only, origins, parameter_of
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Ext, ExtObj, Obj, Value
+from sampler_lint.domain.concepts import (
+    EVALUATES,
+    INFERRING_SCRIPT,
+    INFERS,
+    RESTORES,
+    SAMPLER_ARGUMENTS,
+    SEEDS_ONE,
+)
 from sampler_lint.domain.draws import bare_generator, draws, seeded
 from sampler_lint.domain.epoch_state import takes_order_of_torch
+from sampler_lint.domain.epochs import pass_trains
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.domain.seeds import (
-    is_seed_name,
-)
-from sampler_lint.edits.seed_fixes import (
-    called,
-)
-from sampler_lint.syntax.navigation import walk
+from sampler_lint.domain.passes import Pass, passes
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.samplers import may_shuffle
+from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.edits.seed_fixes import called
+from sampler_lint.parameters import Role, role_of
+from sampler_lint.syntax.navigation import unparse, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
     Call,
     Class,
     Const,
@@ -27,6 +38,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     last_name,
 )
+from sampler_lint.workspace.project import Module
 
 #: The seed of a new generator (torch: c10/core/GeneratorImpl.h, ``default_rng_seed_val``).
 _BARE = "67280421310721 (that of a new `torch.Generator()`)"
@@ -201,3 +213,149 @@ def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
         and len(call.positional) + bound <= len(takes)
         for call in calls
     )
+
+
+# A generator with a fixed seed, by which a loader or a sampler of torch shuffles.
+
+
+_MADE = "torch.Generator"
+_SEEDED = f"{_MADE}().manual_seed"
+
+
+class FixedGenerator(NamedTuple):
+    """What seeds the generator that a loader or sampler is given, in each run the same."""
+
+    call: Call
+    seed: Const
+
+
+def fixed_generator(model: Model, user: Obj) -> FixedGenerator | None:
+    """The generator by which torch's loader or sampler shuffles, if one literal alone seeds it.
+
+    torch draws the order of a pass from the generator it is given (torch/utils/data/sampler.py,
+    ``RandomSampler.__iter__``); a loader with a sampler draws no order.
+    """
+    given = model.argument(user, "generator") if isinstance(user.cls, str) else None
+    if given is None or not _orders(model, user):
+        return None
+    made = {_maker(model, value) for value in model.flow.values(given)}
+    site = made.pop() if len(made) == 1 else None
+    if site is None:
+        return None
+    seeders = _seeders(model, site)
+    call = seeders[0] if len(seeders) == 1 else None
+    literal = _literal(call) if call is not None else None
+    return FixedGenerator(call, literal) if call is not None and literal is not None else None
+
+
+def _orders(model: Model, user: Obj) -> bool:
+    """Whether it is the generator's draws that the order of a pass rests on."""
+    if model.role(user) != "loader":
+        return may_shuffle(model, user)
+    shuffle = model.argument(user, "shuffle")
+    return (
+        isinstance(shuffle, Const)
+        and shuffle.value is True
+        and all(model.argument(user, name) is None for name in SAMPLER_ARGUMENTS)
+    )
+
+
+def _maker(model: Model, value: Value) -> Call | None:
+    """The call of ``torch.Generator`` that made a value, which may have been seeded at once."""
+    if not isinstance(value, ExtObj):
+        return None
+    if value.dotted == _MADE:
+        return value.site
+    if value.dotted != _SEEDED or not isinstance(value.site.func, Attr):
+        return None
+    inner = value.site.func.value
+    return inner if isinstance(inner, Call) else None
+
+
+def _seeders(model: Model, made: Call) -> list[Call | None]:
+    """What in its program may seed the generator, or put it into another state.
+
+    None where a call does so to what is not known.
+    """
+    known: dict[str, dict[Call | None, list[Call | None]]] = model.memo.setdefault(_seeders, {})
+    program = model.project.program_of(model.module_of(made.scope))
+    if program not in known:
+        found = known[program] = {}
+        for module in model.project.modules_near(made.scope):
+            for call in module.facts.all_calls:
+                func = call.func
+                if not isinstance(func, Attr):
+                    continue
+                if SEEDS_ONE.is_call(call) or RESTORES.names(func):
+                    for owner in model.flow.values(func.value):
+                        if (maker := _maker(model, owner)) is not None:
+                            found.setdefault(maker, []).append(call)
+                        elif not isinstance(owner, (Ext, ExtObj, Obj)):
+                            found.setdefault(None, []).append(None)
+    return [*known[program].get(made, ()), *known[program].get(None, ())]
+
+
+def _literal(call: Call) -> Const | None:
+    """The number that a call of ``manual_seed`` is given, if it is written there."""
+    given = call.positional
+    is_seeding = last_name(call.func) == "manual_seed" and len(call.args) == 1 == len(given)
+    seed = given[0] if is_seeding else None
+    return seed if isinstance(seed, Const) and type(seed.value) is int else None
+
+
+# Samplers whose order matters to nobody.
+
+
+def evaluates(model: Model, sampler: Obj, module: Module) -> bool:
+    """Whether the order matters to nobody: the sampler of a validation or inference pass."""
+    site = sampler.site
+    assert site is not None
+    if module.is_script and INFERRING_SCRIPT.says(module.name.rpartition(".")[2]):
+        return True
+    if _is_named_evaluation(site) or _is_seen_to_evaluate(model, sampler):
+        return True
+    function = site.scope
+    calls = model.flow.callers(function) if isinstance(function, Function) else []
+    calls = [call for call in calls if not is_test(model.module_of(call.scope))]
+    return bool(calls) and all(_is_named_evaluation(call) for call in calls)
+
+
+def _is_seen_to_evaluate(model: Model, sampler: Obj) -> bool:
+    """Whether the loaders of the sampler are iterated in sight, and every pass evaluates."""
+    own = _passes_by_site(model).get(id(sampler.site), {}).values()
+    return bool(own) and all(
+        _is_without_gradients(found) and not pass_trains(model, found) for found in own
+    )
+
+
+def _passes_by_site(model: Model) -> dict[int, dict[int, Pass]]:
+    """By the call that builds a sampler, the passes over loaders with it; found once."""
+    by_site: dict[int, dict[int, Pass]] | None = model.memo.get(_passes_by_site)
+    if by_site is None:
+        by_site = model.memo[_passes_by_site] = {}
+        for found in passes(model):
+            for value in model.passed_to(found.loader, "sampler"):
+                if isinstance(value, Obj):
+                    by_site.setdefault(id(value.site), {})[id(found)] = found
+    return by_site
+
+
+def _is_without_gradients(found: Pass) -> bool:
+    """Whether a pass is made under ``no_grad`` or on a model that was told to evaluate."""
+    decorators = (last_name(d) for d in getattr(found.scope, "decorators", ()))
+    return not EVALUATES.called.isdisjoint({*found.scope.called, *decorators})
+
+
+def _is_named_evaluation(call: Call) -> bool:
+    """Whether the names around a call say that what it makes is not for training."""
+    names = [call.scope.name]
+    if isinstance(call.stmt, Assign):
+        names += [unparse(target) for target in call.stmt.targets]
+    names += [unparse(expr) for expr in data(call)]
+    return any(EVALUATES.says(name) or INFERS.says(name) for name in names)
+
+
+def data(call: Call) -> list[Expr]:
+    """What a call that builds a sampler gets as the data."""
+    named = [arg.value for arg in call.args if role_of(arg.keyword or "") is Role.DATASET]
+    return call.positional[:1] or named

@@ -8,12 +8,13 @@ from sampler_lint.domain.model import Model
 from sampler_lint.findings import Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import judged
-from sampler_lint.rules.smp304_length_not_true.asked import length_missing
-from sampler_lint.rules.smp304_length_not_true.late import set_too_late, skips_under_inherited
 from sampler_lint.rules.smp304_length_not_true.returned import (
     at_most_one,
+    length_missing,
     returns_a_fraction,
     returns_nothing,
+    set_too_late,
+    skips_under_inherited,
 )
 from sampler_lint.rules.smp304_length_not_true.tried import (
     always_off,

@@ -8,21 +8,25 @@ from sampler_lint.domain.model import Model
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
     Reads,
+    hidden_methods,
+    hiding,
     unread_inside,
     unread_outside,
 )
-from sampler_lint.rules.smp404_misdirected_assignment.bases import hidden_methods
-from sampler_lint.rules.smp404_misdirected_assignment.before_super import set_before_super
-from sampler_lint.rules.smp404_misdirected_assignment.class_level import stored_by_base
-from sampler_lint.rules.smp404_misdirected_assignment.hiding import hiding
-from sampler_lint.rules.smp404_misdirected_assignment.idle_generator import idle_generators
-from sampler_lint.rules.smp404_misdirected_assignment.kept_seed import seed_not_read
-from sampler_lint.rules.smp404_misdirected_assignment.local_names import lost_locals
-from sampler_lint.rules.smp404_misdirected_assignment.no_effect import no_effect
-from sampler_lint.rules.smp404_misdirected_assignment.overwritten import overwritten
-from sampler_lint.rules.smp404_misdirected_assignment.places import confused_places
-from sampler_lint.rules.smp404_misdirected_assignment.state_getter import moving_getters
-from sampler_lint.rules.smp404_misdirected_assignment.unheeded import unheeded, unheeded_by_class
+from sampler_lint.rules.smp404_misdirected_assignment.constructor import (
+    overwritten,
+    set_before_super,
+    stored_by_base,
+    unheeded,
+    unheeded_by_class,
+)
+from sampler_lint.rules.smp404_misdirected_assignment.draws import idle_generators, seed_not_read
+from sampler_lint.rules.smp404_misdirected_assignment.slips import (
+    confused_places,
+    lost_locals,
+    moving_getters,
+    no_effect,
+)
 from sampler_lint.syntax.nodes import Stmt
 
 

@@ -6,18 +6,15 @@ from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._trials import (
-    judged,
+from sampler_lint.rules._trials import judged
+from sampler_lint.rules.smp405_partition_arithmetic.expressions import (
+    same_on_each,
+    slips,
+    stuck_counters,
 )
-from sampler_lint.rules.smp405_partition_arithmetic.counters import stuck_counters
-from sampler_lint.rules.smp405_partition_arithmetic.datasets import torn
-from sampler_lint.rules.smp405_partition_arithmetic.expressions import slips
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import gaps
-from sampler_lint.rules.smp405_partition_arithmetic.shares import same_on_each
-from sampler_lint.rules.smp405_partition_arithmetic.worlds import tried
-from sampler_lint.syntax.nodes import (
-    Function,
-)
+from sampler_lint.rules.smp405_partition_arithmetic.worlds import torn, tried
+from sampler_lint.syntax.nodes import Function
 
 
 class PartitionArithmetic(Rule):

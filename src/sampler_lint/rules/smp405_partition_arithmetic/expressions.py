@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import Hop, only
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
 from sampler_lint.domain.batches import is_list
-from sampler_lint.domain.concepts import BATCH_SIZE, RANGES, RANK
+from sampler_lint.domain.concepts import BATCH_SIZE, PROCESSES, RANGES, RANK, WORKERS
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.edits.editor import Fixer, replacing
+from sampler_lint.domain.programs import is_test
+from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._trials import (
-    slice_of,
-)
+from sampler_lint.rules._trials import slice_of
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
+from sampler_lint.syntax.navigation import (
+    expressions,
+    nodes_in,
+    owner_of,
+    same,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
+    EQUAL,
     ORDERED,
+    UNEQUAL,
     Attr,
+    AugAssign,
     Bin,
     Call,
     Choice,
+    Comp,
     Compare,
     Const,
     Expr,
     For,
     Function,
+    If,
     Index,
     Name,
+    Other,
+    Param,
     Simple,
     Stmt,
     Try,
+    Unary,
+    While,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -230,3 +249,151 @@ def _says(expr: Expr, name: str) -> bool:
     return (isinstance(expr, Name) and expr.id == name) or (
         isinstance(expr, Attr) and expr.name == name
     )
+
+
+# Functions that are told a rank, and take by the number of ranks what is the same on each.
+
+
+def same_on_each(model: Model, module: Module) -> Iterator[Suspect]:
+    """The parts of data that a function gives for a rank, which it never looks at."""
+    for function in module.facts.functions if not is_test(module) else ():
+        ranks, sizes = (
+            [param for param in function.params if role_of(param.name) is role]
+            for role in (Role.RANK, Role.WORLD_SIZE)
+        )
+        if len(ranks) != 1 or len(sizes) != 1 or _uses(function, ranks[0]):
+            continue
+        for part in _parts(model, function, sizes[0]):
+            yield Suspect(
+                module,
+                part,
+                f"this part is the same for every `{ranks[0].name}`",
+                effect=f"`{function.name}` takes it by `{sizes[0].name}` alone: all ranks read the "
+                f"same samples, and the others are never read",
+                advice=f"begin at `{ranks[0].name}`",
+            )
+
+
+def _uses(function: Function, rank: Param) -> bool:
+    """Whether anything but a test or an assertion reads the rank."""
+    return any(
+        isinstance(node, Name) and node.id == rank.name and not _only_asks(stmt, expr)
+        for scope in (function, *function.module.inside(function))
+        for stmt in statements(scope.body)
+        for expr in expressions(stmt)
+        for node in walk(expr)
+    )
+
+
+def _only_asks(stmt: Stmt, expr: Expr) -> bool:
+    """Whether it is asserted, or asked whether there is a rank, and not which one it is."""
+    if isinstance(stmt, If) and expr is stmt.test:
+        return all(
+            op.startswith("Is")
+            for node in walk(expr)
+            if isinstance(node, Compare)
+            for op in node.ops
+        )
+    return isinstance(stmt, Simple) and stmt.kind == "assert"
+
+
+def _parts(model: Model, function: Function, size: Param) -> Iterator[Expr]:
+    """What a function returns that it takes of something by the number of ranks."""
+
+    def is_size(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id == size.name and owner_of(expr) is function
+
+    def is_part(expr: Expr) -> bool:
+        if isinstance(expr, Index) and isinstance(expr.key, Other) and len(expr.key.parts) > 1:
+            # It begins where the number of ranks says.
+            return depends_on(model.flow, expr.key.parts[0], is_size, LOCAL) is not None
+        if not isinstance(expr, Comp) or len(expr.iters) != 1 or len(expr.elements) != 1:
+            return False
+        taken, steps = expr.elements[0], expr.iters[0]
+        return (
+            isinstance(taken, Index)
+            and isinstance(taken.key, Name)
+            and isinstance(steps, Call)
+            and RANGES.is_call(steps)
+            and len(steps.positional) == 3
+            and is_size(steps.positional[2])
+        )
+
+    for stmt in function.returns:
+        step = depends_on(model.flow, stmt.value, is_part, LOCAL) if stmt.value else None
+        if step is not None:
+            yield step.expr
+
+
+# Counters that pick a process's items and advance for those alone.
+
+
+def stuck_counters(module: Module, function: Function) -> Iterator[Suspect]:
+    """A counter that picks a rank's items (``i % n == rank``) and advances for those alone."""
+    for stmt in statements(function.body):
+        if not isinstance(stmt, If):
+            continue
+        tested = _counted(stmt.test)
+        loop = stmt.parent
+        if tested is None or not isinstance(loop, (For, While)) or stmt not in loop.body:
+            continue
+        counter, takes = tested
+        changes = [binding.stmt for binding in function.bindings.get(counter.id, ())]
+        steps = [change for change in changes if isinstance(change, AugAssign)]
+        rest = [change for change in changes if not isinstance(change, AugAssign)]
+        if (
+            not steps
+            or any(
+                binding.how not in {"assign", "aug"} for binding in function.bindings[counter.id]
+            )
+            or any(change is None or loop.encloses(change) for change in rest)
+        ):
+            continue
+        if takes:
+            stuck = all(any(own.encloses(step) for own in stmt.body) for step in steps)
+        else:
+            last = stmt.body[-1]
+            skips = isinstance(last, Simple) and last.kind == "continue" and not stmt.orelse
+            stuck = skips and all(
+                loop.encloses(step) and step.order > stmt.last_order for step in steps
+            )
+        if stuck:
+            yield Suspect(
+                module,
+                stmt.test,
+                f"`{counter.id}` is only advanced for the items this process takes",
+                effect="it never gets past the first item of another process: the rest is not read",
+                fix=partial(_count_all, stmt, steps) if takes else None,
+                advice="increment it for every item",
+            )
+
+
+def _count_all(taken: If, steps: list[AugAssign], editor: Editor) -> Fix | None:
+    """Advance the counter behind the test; only where nothing reads it after it was advanced."""
+    step = steps[0]
+    if len(steps) != 1 or taken.orelse or step is not taken.body[-1] or len(taken.body) == 1:
+        return None
+    if any(isinstance(stmt, Simple) and stmt.kind == "continue" for stmt in statements(taken.body)):
+        return None
+    editor.delete(step).insert_after(taken, text_of(editor.source, step))
+    why = "the ranks read more then"
+    return editor.fix("Increment it for every item", Applicability.UNSAFE, why)
+
+
+def _counted(test: Expr) -> tuple[Name, bool] | None:
+    """``i`` of ``i % n == rank``, and whether the item is taken when that holds."""
+    takes = True
+    while isinstance(test, Unary) and test.op == "Not":
+        test, takes = test.operand, not takes
+    if not isinstance(test, Compare) or len(test.ops) != 1 or test.ops[0] not in EQUAL | UNEQUAL:
+        return None
+    sides = (test.left, test.rights[0])
+    for side, other in (sides, sides[::-1]):
+        if (
+            isinstance(side, Bin)
+            and side.op == "Mod"
+            and isinstance(side.left, Name)
+            and (PROCESSES.is_mentioned(other) or WORKERS.is_mentioned(other))
+        ):
+            return side.left, takes is (test.ops[0] in EQUAL)
+    return None

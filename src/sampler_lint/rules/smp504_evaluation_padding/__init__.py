@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from sampler_lint.analysis.origins import (
-    HANDED_ON,
-    Hop,
-    Step,
-    onward,
-    origins,
-    scope_of,
-)
+from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins, scope_of
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.conditions import tests
@@ -25,7 +18,6 @@ from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules.smp504_evaluation_padding.alone import alone, ways_with
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     TOGETHER,
     counts_inline,
@@ -37,8 +29,13 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     names_drawn,
     takes_out,
 )
-from sampler_lint.rules.smp504_evaluation_padding.cut_off import cut_off, cut_off_in_hooks
-from sampler_lint.rules.smp504_evaluation_padding.padding import padding_sampler
+from sampler_lint.rules.smp504_evaluation_padding.loaders import (
+    alone,
+    cut_off,
+    cut_off_in_hooks,
+    padding_sampler,
+    ways_with,
+)
 from sampler_lint.syntax.navigation import nodes_in, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,

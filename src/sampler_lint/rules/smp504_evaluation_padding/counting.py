@@ -6,11 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import (
-    Step,
-    depends_on,
-    origins,
-)
+from sampler_lint.analysis.origins import Step, depends_on, origins
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
 from sampler_lint.domain.epochs import pass_evaluates

@@ -1,0 +1,401 @@
+"""Calls at the wrong moment: after their pass, before the loop, or on one rank only."""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from sampler_lint.analysis.origins import given_by
+from sampler_lint.domain.concepts import RANGES
+from sampler_lint.domain.counters import counted_by, counted_from_zero
+from sampler_lint.domain.epoch_calls import Carrier
+from sampler_lint.domain.epochs import EpochLoop, loops_over
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.rank_terms import runs_on_one_rank
+from sampler_lint.domain.stale import has_workers
+from sampler_lint.domain.turns import epoch_expression
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import means_the_same, text_of
+from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.limits import DEEPEST_CHAIN
+from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.navigation import operands, same, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Choice,
+    Expr,
+    ExprStmt,
+    For,
+    Function,
+    If,
+    Loop,
+    Name,
+    Stmt,
+    While,
+)
+
+# Calls that come after the pass they are for.
+
+
+def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call after (or inside) the pass it is for, with the number of that very pass."""
+    loop, stmt = found.loop, call.stmt
+    if stmt is None or len(call.args) != 1:
+        return None
+    turn = _turn(model, found, call)
+    if turn is not None:
+        anchor, epoch = turn
+        if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop, epoch, stmt):
+            return None
+    elif _counts_own_calls(model, found, call):
+        anchor, epoch = found.inner.stmt, call.args[0].value
+    else:
+        return _in_later_hook(model, found, call)
+    if stmt.order <= anchor.order:
+        return None
+    if any(isinstance(s, (For, While)) and s is not loop for s in anchor.ancestors()):
+        return None
+    if _only_makes_iterator(anchor):
+        if not has_workers(model, found.inner.loader):
+            return None
+        when = "after the iterator was created, when its workers already fetch"
+    elif anchor.encloses(stmt):
+        when = "inside the loop over the batches, when the order is already drawn"
+    else:
+        when = "after the loop over the batches"
+    module = model.module_of(call.scope)
+    counter = unparse(epoch)
+    return Suspect(
+        module,
+        call,
+        f"`{unparse(call.func)}({counter})` is called {when}",
+        fix=functools.partial(move_to_top, found, call, epoch),
+        effect="each epoch uses the previous epoch's order, and the first two share one",
+        advice="call it before the loop over the batches",
+    )
+
+
+def _in_later_hook(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call in a function that the loop hands the epoch's number to after the pass."""
+    function, argument, epoch = call.scope, call.args[0].value, epoch_expression(found.loop)
+    if not isinstance(function, Function) or not isinstance(argument, Name) or epoch is None:
+        return None
+    callers = model.flow.callers(function)
+    anchor = found.calls[0].stmt if found.calls else found.inner.stmt
+    if len(callers) != 1 or callers[0].scope is not found.loop.scope or anchor is None:
+        return None
+    stmt, given = callers[0].stmt, given_by(model.flow, callers[0], argument)
+    if stmt is None or given is None or not same(given, epoch):
+        return None
+    if stmt.block is not found.loop.body or anchor.block is not found.loop.body:
+        return None
+    if stmt.order <= anchor.order or not _starts_at_zero(model, found.loop, epoch, stmt):
+        return None
+    module = model.module_of(call.scope)
+    return Suspect(
+        module,
+        call,
+        f"`{unparse(call.func)}({unparse(argument)})` is called after the loop over the batches",
+        why=(Related(model.place(callers[0].scope, callers[0]), "called here, after the pass"),),
+        effect="each epoch uses the previous epoch's order, and the first two share one",
+        advice="call it before the loop over the batches",
+    )
+
+
+def _counts_own_calls(model: Model, found: EpochLoop, call: Call) -> bool:
+    """Whether the function that makes the pass counts its own calls from 0, after the pass."""
+    function, number = call.scope, call.args[0].value
+    if not isinstance(function, Function) or function is found.loop.scope:
+        return False
+    if function is not found.inner.scope or not isinstance(number, (Name, Attr)):
+        return False
+    begun = counted_by(model, found.loop, function, number)
+    if begun is None or call.stmt is None or len(begun.moved) != 1:
+        return False
+    [moved] = begun.moved
+    return moved.order > max(call.stmt.order, found.inner.stmt.order)
+
+
+def _turn(model: Model, found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:
+    """In the call's own function: the statement that makes the pass, and the epoch's number."""
+    loop = found.loop
+    epoch = epoch_expression(loop)
+    if epoch is None and isinstance(loop, While) and call.scope is loop.scope and call.args:
+        epoch = call.args[0].value  # if the turns count it, it is their number
+    if epoch is None:
+        return None
+    if call.scope is loop.scope:
+        anchor = found.calls[0].stmt if found.calls else found.inner.stmt
+        return None if anchor is None else (anchor, epoch)
+    function = call.scope
+    if function is not found.inner.scope or len(found.calls) != 1:
+        return None
+    argument = call.args[0].value if call.args else None
+    if not isinstance(function, Function) or not isinstance(argument, Name):
+        return None
+    given = given_by(model.flow, found.calls[0], argument)
+    if given is None or not same(given, epoch):
+        return None
+    if not means_the_same(given, loop.scope):
+        return None
+    return found.inner.stmt, argument
+
+
+def _only_makes_iterator(anchor: Stmt) -> bool:
+    return not isinstance(anchor, (For, While)) and not isinstance(anchor, ExprStmt)
+
+
+def _starts_at_zero(model: Model, loop: Loop, epoch: Expr, stmt: Stmt) -> bool:
+    """Whether the first number that a statement of the loop reads is (or may be) 0.
+
+    That is what a sampler starts with.
+    """
+    if isinstance(loop, While):
+        begun = counted_from_zero(model, loop, epoch) if isinstance(epoch, (Name, Attr)) else None
+        return begun is not None and all(
+            moved.block is loop.body and moved.order > stmt.order for moved in begun.moved
+        )
+    for node in walk(loop.iter):
+        if isinstance(node, Call) and RANGES.is_call(node):
+            if len(node.positional) < 2:
+                return True
+            starts = model.flow.constants(node.positional[0])
+            return starts is None or 0 in starts
+    return False
+
+
+# Calls that run before the loop starts.
+
+
+def between(calls: list[Call], first: int, last: int) -> list[Call]:
+    """Those of a scope's calls, in reading order, that stand in some of its statements."""
+
+    def order(call: Call) -> int:
+        return call.stmt.order if call.stmt is not None else -1
+
+    return calls[bisect_left(calls, first, key=order) : bisect_right(calls, last, key=order)]
+
+
+def _around(model: Model, found: EpochLoop, carrier: Carrier) -> tuple[Related, ...]:
+    return (
+        Related(model.place(found.loop.scope, found.loop), "the epoch loop"),
+        Related(model.place_of(carrier.sampler), "sampler built here"),
+    )
+
+
+def once(
+    model: Model, found: EpochLoop, wanted: list[Carrier], calls: tuple[Call, ...]
+) -> Iterator[Suspect]:
+    """Calls that run before the loop starts, while nothing in the loop sets the epoch."""
+    loop = found.loop
+    sites = {carrier.sampler.site.scope for carrier in wanted if carrier.sampler.site is not None}
+    for call in calls:
+        assert call.stmt is not None
+        if call.scope is loop.scope:
+            if call.stmt.order > loop.order:
+                return
+        elif call.scope not in sites:
+            return
+        around = [stmt for stmt in call.stmt.ancestors() if isinstance(stmt, (For, While))]
+        if not all(stmt.encloses(loop) for stmt in around):
+            return
+        if any(_counts(stmt, call) for stmt in around):
+            return  # the loops inside that one may be parts of an epoch
+    for call in calls:
+        epoch = epoch_expression(loop)
+        counter = unparse(epoch) if epoch is not None else "epoch"
+        message = f"`{unparse(call)}` runs once, before the epoch loop"
+        module = model.module_of(call.scope)
+
+        fix = None
+        if len(calls) == 1 and call.scope is loop.scope:
+            others = {each.loop: None for each in loops_over(model, found.inner.loader)}
+            also = [one for one in others if one is not loop and one.scope is loop.scope]
+            fix = functools.partial(move_to_top, found, call, epoch, also=also)
+        why = _around(model, found, wanted[0])
+        yield Suspect(
+            module,
+            call,
+            message,
+            why=why,
+            fix=fix,
+            effect=f"every epoch repeats one order of `{wanted[0].sampler.name}`",
+            advice=f"call `{unparse(call.func)}({counter})` at the start of each epoch",
+        )
+
+
+def _counts(loop: For | While, call: Call) -> bool:
+    """Whether a loop gives the call its value anew in each turn."""
+    targets = list(walk(loop.target)) if isinstance(loop, For) else []
+    names = {node.id for node in targets if isinstance(node, Name)}
+    return isinstance(loop, While) or any(
+        isinstance(node, Name) and node.id in names for arg in call.args for node in walk(arg.value)
+    )
+
+
+# Calls that only one rank makes.
+
+
+def one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call that only one rank makes, while the others keep shuffling by epoch 0."""
+    guard = _guard(model, found, call)
+    way = call if guard is not None else _guarded_way(model, found, call)
+    guard = guard or (_guard(model, found, way) if way is not None else None)
+    if way is None or guard is None:
+        return None
+    parent, node = guard
+    return Suspect(
+        model.module_of(call.scope),
+        call,
+        f"`{unparse(call)}` runs on one rank only",
+        why=(Related(model.place(way.scope, parent), "only one rank gets here"),),
+        fix=partial(without_guard, parent, node, call, "on every rank") if way is call else None,
+        effect="the other ranks keep the order of epoch 0, so the shards overlap and samples are "
+        "left out",
+        advice="call it on every rank",
+    )
+
+
+def _guard(model: Model, found: EpochLoop, call: Call) -> tuple[If, Expr] | None:
+    """The ``if`` around a call, within the loop, that one rank passes; the part that asks so."""
+    inner = call.stmt
+    for parent in inner.ancestors() if inner is not None else ():
+        if parent is found.loop:
+            break
+        if isinstance(parent, If) and inner is not None and inner.block is parent.body:
+            for node in operands(parent.test):
+                if runs_on_one_rank(model, node, parent.scope):
+                    return parent, node
+        inner = parent
+    return None
+
+
+def _guarded_way(model: Model, found: EpochLoop, call: Call, depth: int = 0) -> Call | None:
+    """A call on the way to one, if one rank alone makes the calls on each way there."""
+    scope = call.scope
+    if scope is found.loop.scope or not isinstance(scope, Function) or depth == DEEPEST_CHAIN:
+        return None
+    ways = [
+        each if _guard(model, found, each) else _guarded_way(model, found, each, depth + 1)
+        for each in model.flow.callers(scope)
+    ]
+    return ways[0] if ways and all(ways) else None
+
+
+# Fixes: a call moves to where an epoch begins.
+
+
+class _Movable(NamedTuple):
+    """What goes from its old place, and what stands in its new one."""
+
+    old: Stmt
+    new: Stmt | None
+    """The same, with the ``if`` around it; None: the call alone."""
+
+
+def _movable(found: EpochLoop, call: Call) -> _Movable | None:
+    """The call's statement, with the ``if`` around it when it holds no more.
+
+    An ``if`` that chooses a batch of the pass, as the first one, has nothing to choose before it.
+    """
+    stmt = call.stmt
+    if not isinstance(stmt, ExprStmt) or stmt.value is not call:
+        return None
+    old: Stmt = stmt
+    new: Stmt | None = stmt
+    for parent in stmt.ancestors():
+        if not isinstance(parent, If) or len(old.block) != 1 or parent.orelse:
+            break
+        if old.block is not parent.body:
+            break
+        if _is_bound_in(found.inner.stmt, parent.test):
+            if old is not stmt:
+                return None  # two guards, of which one stays
+            old, new = parent, None
+            break
+        if parent.row == old.row:
+            return None
+        old = new = parent
+    if len(old.block) == 1 and old.parent is not None:
+        return None  # nothing would be left of the block
+    return _Movable(old, new)
+
+
+def _is_bound_in(stmt: Stmt, expr: Expr) -> bool:
+    """Whether an expression reads a name that a statement binds."""
+    return any(
+        binding.stmt is not None and (binding.stmt is stmt or stmt.encloses(binding.stmt))
+        for name in walk(expr)
+        if isinstance(name, Name)
+        for binding in name.scope.bindings.get(name.id, ())
+    )
+
+
+def move_to_top(
+    found: EpochLoop,
+    call: Call,
+    epoch: Expr | None,
+    editor: Editor,
+    *,
+    also: Sequence[Loop] = (),
+) -> Fix | None:
+    """Move the call to the top of the loop (or before the pass), with the loop's counter.
+
+    ``also``: other loops that rest on the call, and need one of their own.
+    """
+    moved = _movable(found, call)
+    if epoch is None or not call.positional or moved is None:
+        return None
+    for loop in also:
+        if (counter := epoch_expression(loop)) is None:
+            return None
+        editor.insert_first(loop, *_lines(moved, call, text_of(editor.source, counter), editor))
+    argument = text_of(editor.source, epoch)
+    lines = _lines(moved, call, argument, editor)
+    editor.delete(moved.old, with_comments=True)
+    if call.scope is found.loop.scope:
+        editor.insert_first(found.loop, *lines)
+    else:
+        editor.insert_before(found.inner.stmt, *lines)
+    name = f"{text_of(editor.source, call.func)}({argument})"
+    return editor.fix(f"Call `{name}` at the start of the loop", Applicability.SAFE)
+
+
+def _lines(moved: _Movable, call: Call, argument: str, editor: Editor) -> Sequence[str]:
+    """What is moved, with another argument."""
+    if moved.new is not None:
+        return editor.lines_of(moved.new, call.positional[0], argument)
+    return [f"{text_of(editor.source, call.func)}({argument})"]
+
+
+def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor) -> Fix | None:
+    """Make the call whatever one of the operands of its ``if`` says.
+
+    Before the branch, which goes if it holds no more; in it, if something else guards it, too.
+    """
+    stmt = call.stmt
+    if not isinstance(stmt, ExprStmt) or stmt.value is not call or stmt.block is not guard.body:
+        return None
+    message = f"Call `{text_of(editor.source, call)}` {where}"
+    if guard.test is not test:
+        options = guard.test.options if isinstance(guard.test, Choice) else []
+        others = [one for one in options if one is not test]
+        if len(options) != 2 or len(others) != 1 or len(guard.body) != 1 or guard.orelse:
+            return None
+        editor.replace(guard.test, text_of(editor.source, others[0]))
+        return editor.fix(message, Applicability.SAFE)
+    if _is_bound_in(guard, call):
+        return None
+    is_elif = isinstance(guard.parent, If) and guard.block is guard.parent.orelse
+    if is_elif or (len(guard.body) == 1 and guard.orelse):
+        return None
+    editor.insert_before(guard, *editor.lines_of(stmt, call, text_of(editor.source, call)))
+    if len(guard.body) == 1:
+        editor.delete(guard)
+    else:
+        editor.delete(stmt, with_comments=True)
+    return editor.fix(message, Applicability.SAFE)

@@ -1,0 +1,343 @@
+"""Loaders whose ranks do not get each sample once: padded, cut off, or read by one rank alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.conditions import contradict, excludes, tests
+from sampler_lint.domain.epochs import (
+    feeds_training,
+    hooked_to_evaluate,
+    is_named_after_training,
+    pass_evaluates,
+    pass_trains,
+)
+from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.passes import Pass, passes_near
+from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
+from sampler_lint.domain.rank_terms import runs_on_one_rank
+from sampler_lint.domain.shares import pads
+from sampler_lint.edits.editor import Editor
+from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp504_evaluation_padding.counting import (
+    ADDS,
+    COUNTING,
+    counts_inline,
+    names_drawn,
+    sums_up,
+)
+from sampler_lint.syntax.navigation import nodes_in, operands, statements, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    AugAssign,
+    Bin,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    Name,
+    Node,
+    Scope,
+    Seq,
+    Simple,
+    Stmt,
+    last_name,
+)
+
+# The sampler that makes the ranks of a loader equally long, or drops what is left.
+
+
+def batch_maker(model: Model, loader: Obj) -> Obj:
+    """What puts a loader's batches together: itself, or torch's batch sampler that it is given."""
+    given = [
+        value
+        for value in model.passed_to(loader, "batch_sampler")
+        if not isinstance(value, Obj) or not excludes(model, value.through, value.site)
+    ]
+    match given:
+        case [Obj(cls=cls) as one] if cls == BATCH_SAMPLER and one.site is not None:
+            return one
+    return loader
+
+
+def may_drop_last(model: Model, loader: Obj) -> Expr | None:
+    """What a loader is told of its last batch, where that may be an incomplete one."""
+    size = model.flow.argument(loader, "batch_size")
+    if size is None or model.flow.constants(size, loader.through) == {1}:
+        return None  # one sample a batch: none is left over
+    return model.flow.argument(loader, "drop_last")
+
+
+def padding_sampler(model: Model, loader: Obj) -> Obj | None:
+    """The sampler of torch's own making that shares out the loader's samples."""
+    if excludes(model, loader.through, loader.site):
+        return None
+    given = [
+        value
+        for value in model.passed_to(batch_maker(model, loader), "sampler")
+        if isinstance(value, Obj)
+        and value.site is not None
+        and not excludes(model, value.through, value.site)
+        and not _is_left_out(model, loader, value.site)
+        and not _is_of_another_program(model, loader, value)
+    ]
+    if any(_is_exact(model, each) for each in given) or any(map(_is_beside_none, given)):
+        return None
+    return next((each for each in given if _pads(model, each)), None)
+
+
+def _is_left_out(model: Model, loader: Obj, site: Call) -> bool:
+    """Whether what the loader's function was asked for leaves out a call beside the loader's."""
+    own = loader.site
+    return own is not None and own.scope is site.scope and excludes(model, loader.through, site)
+
+
+def _is_of_another_program(model: Model, loader: Obj, sampler: Obj) -> bool:
+    """Whether a script that never runs with the loader's had a function build the sampler."""
+    ways = [made.through for made in (loader, sampler)]
+    places = [model.module_of(way.scope) for way in ways if way is not None]
+    return len(places) == len(ways) and program_files(model).run_apart(*places)
+
+
+def _is_beside_none(sampler: Obj) -> bool:
+    """Whether a list adds loaders without a sampler: ``[*make_samplers(train), None]``."""
+    made = sampler.through
+    return made is not None and any(
+        any(node is made for node in walk(whole))
+        and any(
+            isinstance(item, Const) and item.value is None
+            for part in walk(whole)
+            if isinstance(part, Seq)
+            for item in part.items
+        )
+        for whole in nodes_in([made.stmt] if made.stmt is not None else [])
+        if isinstance(whole, Seq) or (isinstance(whole, Bin) and whole.op == "Add")
+    )
+
+
+def _pads(model: Model, sampler: Obj) -> bool:
+    """Whether the sampler makes the ranks equally long: as torch's, or in a way of its own."""
+    if model.flow.method(sampler.cls, "__iter__") == DISTRIBUTED_SAMPLER:
+        return model.is_a(sampler, DISTRIBUTED_SAMPLER) is True
+    return isinstance(sampler.cls, Class) and pads(model, sampler.cls)
+
+
+def _is_exact(model: Model, sampler: Obj) -> bool:
+    """Whether the ranks of a class of the tree, iterated as torch's, have each sample once."""
+    cls = sampler.cls
+    if not isinstance(cls, Class) or model.flow.method(cls, "__iter__") != DISTRIBUTED_SAMPLER:
+        return False
+    tried = [trial for trial in model.trials(cls).usual if not trial.world.drop_last]
+    return bool(tried) and all(trial.divides for trial in tried)
+
+
+# Evaluations to which one rank alone comes, with a loader that holds its own share.
+
+
+def alone(model: Model, found: Pass, sampler: Obj) -> Suspect | None:
+    """An evaluation that only one rank makes: it sees its own share of the samples, no more."""
+    asked = _asked(model, found, sampler)
+    if asked is None or not (
+        sums_up(model, found.scope, found.stmt) or counts_inline(model, found)
+    ):
+        return None
+    is_here = getattr(found.source, "scope", found.scope) is found.scope
+    return Suspect(
+        model.module_of(found.scope),
+        found.source if is_here else found.iterated,
+        f"one rank alone evaluates over `{unparse(found.source)}`, and it has only its own share",
+        why=(
+            Related(model.place(asked.scope, asked), "only one rank gets here"),
+            Related(model.place_of(sampler), "this sampler gives each rank its part"),
+        ),
+        effect="with N processes, 1/N of the samples are evaluated",
+        advice="evaluate on every rank and bring the results together, or without a sampler there",
+    )
+
+
+def _asked(model: Model, found: Pass, sampler: Obj) -> Stmt | None:
+    """The statement that only one rank comes to, on each way to the pass."""
+    if _is_of_one_rank(model, found.stmt):
+        return found.stmt
+    ways = [
+        call
+        for call in ways_with(model, found, sampler) or ()
+        if call is not None and _gives(model, call, found.loader)
+    ]
+    if not ways or not all(_is_of_one_rank(model, call) for call in ways):
+        return None
+    return ways[0].stmt
+
+
+def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
+    """The calls that lead to a pass in a run that builds the sampler; ``[None]`` if none is known.
+
+    Where one process has no sampler, and it alone comes here, there are none.
+    """
+    scope = found.scope
+    calls = model.flow.callers(scope) if isinstance(scope, Function) else []
+    built = [each for each in (sampler.site, sampler.through) if each is not None]
+    judged: dict[Scope, bool] = {scope: False}
+    left = [call for call in calls if _is_on_way(model, built, call, judged)]
+    return [*left] if calls else [None]
+
+
+def _is_on_way(model: Model, built: list[Call], call: Call, judged: dict[Scope, bool]) -> bool:
+    """Whether a run that comes to some calls may come to another, by one of the ways there."""
+    if contradict(model, built, [call]):
+        return False
+    scope = call.scope
+    if scope not in judged:
+        judged[scope] = False  # a function that calls itself comes from elsewhere too
+        calls = model.flow.callers(scope) if isinstance(scope, Function) else []
+        judged[scope] = not calls or any(_is_on_way(model, built, c, judged) for c in calls)
+    return judged[scope]
+
+
+def _gives(model: Model, call: Call, loader: Obj) -> bool:
+    """Whether a call may hand a loader in, as far as it hands any in."""
+    given = [value for arg in call.args for value in model.flow.values(arg.value)]
+    loaders = [value for value in given if model.role(value) == "loader"]
+    return not loaders or any(map(loader.may_be, loaders))
+
+
+def _is_of_one_rank(model: Model, place: Stmt | Call) -> bool:
+    stmt = place.stmt if isinstance(place, Call) else place
+    return stmt is not None and any(
+        runs_on_one_rank(model, each, stmt.scope)
+        for test, answer in tests(model, place)
+        if answer
+        for each in operands(test)
+    )
+
+
+# Evaluations over loaders that leave out the last batch.
+
+
+def cut_off(model: Model) -> Iterator[Suspect]:
+    """Evaluations over a loader that leaves out the last batch, whoever divides the data."""
+    seen: set[Stmt] = set()
+    for loader, site, _ in built_outside_tests(model, model.loaders):
+        maker = batch_maker(model, loader)
+        given = may_drop_last(model, maker)
+        if given is None or padding_sampler(model, loader) is not None:
+            continue
+        for found in _passes_of(model, site):
+            if found.stmt in seen or _ends_early(found.stmt):
+                continue
+            is_named = sums_up(model, found.scope, found.stmt)
+            if pass_trains(model, found) or not (is_named or _keeps_results(model, found)):
+                continue
+            through = found.loader.through
+            told = through if maker is loader else maker.through
+            if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
+                continue
+            seen.add(found.stmt)
+            yield _leaves_out(model, maker.site or site, given, found.scope, found.stmt)
+
+
+def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
+    """The same of the loaders that a framework evaluates with."""
+    seen: set[Call] = set()
+    for hook, loader in hooked_to_evaluate(model):
+        site = loader.site
+        if site is None or site in seen or is_test(model.module_of(site.scope)):
+            continue
+        given = may_drop_last(model, loader)
+        if given is not None and model.flow.constants(given, loader.through) == {True}:
+            seen.add(site)
+            yield _leaves_out(model, site, given, hook, hook, Grade.LIKELY)
+
+
+def _leaves_out(
+    model: Model,
+    site: Call,
+    given: Expr,
+    scope: Scope,
+    where: Node,
+    grade: Grade = Grade.CERTAIN,
+) -> Suspect:
+    return Suspect(
+        model.module_of(site.scope),
+        given if isinstance(given, (Name, Attr, Const)) else site.func,
+        "this evaluation leaves out the last samples: its loader drops the incomplete batch",
+        why=(Related(model.place(scope, where), "they are counted here"),),
+        grade=grade,
+        effect="up to `batch_size - 1` samples, on each rank, are never evaluated",
+        fix=None if _also_trains(model, site) else partial(_keep_last, model, site, given),
+        advice="leave `drop_last` out",
+    )
+
+
+def _also_trains(model: Model, site: Call) -> bool:
+    """Whether something trains, or may train, with what a call builds or is part of."""
+    built = [each for each in model.loaders if site in {each.site, batch_maker(model, each).site}]
+    return feeds_training(model, *built) is not False or any(
+        pass_trains(model, found)
+        for each in built
+        if each.site is not None
+        for found in _passes_of(model, each.site)
+    )
+
+
+def _keep_last(model: Model, site: Call, given: Expr, editor: Editor) -> Fix | None:
+    """Do not drop the last batch, where the call says so by a literal."""
+    if not isinstance(given, Const) or all(arg.value is not given for arg in site.args):
+        return None
+    editor.at(model.module_of(site.scope)).replace(given, "False")
+    why = "the last batch may have another size"
+    return editor.fix("Keep the last batch", Applicability.UNSAFE, why)
+
+
+def _keeps_results(model: Model, found: Pass) -> bool:
+    """Whether a pass only uses a model, and keeps what comes out for each batch.
+
+    One that also trains, or shuffles, may be over data of which enough is left.
+    """
+    loader, loop = found.loader, found.stmt
+    shuffle = model.argument(loader, "shuffle")
+    if not isinstance(loop, For) or not (shuffle is None or _is_off(model, loader, shuffle)):
+        return False
+    if is_named_after_training(loader) or not pass_evaluates(model, found):
+        return False
+    if loader.site is None or any(pass_trains(model, e) for e in _passes_of(model, loader.site)):
+        return False
+    drawn = names_drawn(loop)
+    kept = [
+        arg.value
+        for call in found.scope.calls_in(loop)
+        if last_name(call.func) in COUNTING | ADDS
+        for arg in call.args
+    ]
+    kept += [stmt.value for stmt in statements(loop.body) if isinstance(stmt, AugAssign)]
+    return any(
+        depends_on(model.flow, each, lambda e: isinstance(e, Name) and e.id in drawn) is not None
+        for each in kept
+    )
+
+
+def _is_off(model: Model, loader: Obj, shuffle: Expr) -> bool:
+    return model.flow.constants(shuffle, loader.through) == {False}
+
+
+def _passes_of(model: Model, site: Call) -> list[Pass]:
+    """The passes over what a call builds."""
+    known: dict[str, dict[Call, list[Pass]]] = model.memo.setdefault(_passes_of, {})
+    program = model.project.program_of(model.module_of(site.scope))
+    if program not in known:
+        by_site = known[program] = {}
+        for found in passes_near(model, site.scope):
+            if found.loader.site is not None:
+                by_site.setdefault(found.loader.site, []).append(found)
+    return known[program].get(site, [])
+
+
+def _ends_early(loop: Stmt) -> bool:
+    """Whether a loop over the batches stops before the last one on purpose."""
+    return any(isinstance(stmt, Simple) and stmt.kind == "break" for stmt in statements([loop]))

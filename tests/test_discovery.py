@@ -116,6 +116,7 @@ def test_links(here: Path) -> None:
     assert find_files(["link"]).files == [f"link/{name}" for name in expected]
     assert find_files(["tree", "link"]).files == [f"tree/{name}" for name in expected]
     assert find_files(["tree"]).errors == []
+    assert find_files(["tree"]).links == {"tree/a/again.py": "tree/a/real.py"}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from sampler_lint.engine import Session
+from sampler_lint.options import DEFAULTS
 from sampler_lint.workspace.project import Project
 from trees import Tree
 
@@ -107,6 +110,28 @@ def test_scripts_side_by_side_import_their_neighbours(tmp_path: Path) -> None:
     made = tree(tmp_path, "a/train.py", "a/data.py", "b/train.py", "b/data.py", "data.py")
     assert found(made, "a/train.py", "data") == "a/data.py"
     assert found(made, "b/train.py", "data") == "b/data.py"
+
+
+def test_a_link_beside_a_script_is_the_file_that_it_leads_to(tmp_path: Path) -> None:
+    """Recipes side by side often share a file by links, and a link to another stands elsewhere."""
+    run = "from data import build\nbuild('loader')\n"
+    for name in ("a/data.py", "b/data.py", "c/run.py", "c/pkg/run.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("def build(loader): ...\n" if "data" in name else run)
+    (tmp_path / "c/data.py").symlink_to("../b/data.py")
+    (tmp_path / "c/pkg/__init__.py").symlink_to("../../b/data.py")
+    session = Session()
+    tree = session.tree(str(tmp_path), lambda folder: DEFAULTS, {}, {})
+    importer = tree.project.module_at(str(tmp_path / "c/run.py"))
+    assert importer is not None
+    for name in ("data", "pkg"):
+        assert tree.project.imports.find(name, importer) == str(tmp_path / "b/data.py")
+    assert tree.project.imports.is_package(str(tmp_path / "c/pkg"))
+    os.unlink(tmp_path / "c/data.py")
+    (tmp_path / "c/data.py").symlink_to("../a/data.py")
+    session.outdate()
+    again = session.tree(str(tmp_path), lambda folder: DEFAULTS, {}, {})
+    assert again.project.imports.find("data", importer) == str(tmp_path / "a/data.py")
 
 
 def test_several_equally_far_are_none(tmp_path: Path) -> None:

@@ -60,6 +60,9 @@ class Discovery:
     files: list[str] = field(default_factory=list)
     """In the order of the paths given, sorted below each; each real file once."""
     errors: list[FileError] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+    """Links to files found below the same folder, which are not taken once more, each with its
+    file: an import may mean them."""
 
 
 #: For a folder, groups of patterns, each after the folder it is relative to ("": see ``root``).
@@ -180,10 +183,12 @@ class _Walk:
             except OSError as error:
                 self._fail(folder or os.curdir, error)
         # A link is taken only where the file itself is not below this folder.
-        own = {real_file for _, real_file in files}
+        own = {real_file: file for file, real_file in files}
         for link, real_link in links:
             target = os.path.realpath(real_link)
-            if target not in own and os.path.isfile(target) and not leads_outside(real_link):
+            if target in own:
+                self.found.links[link] = own[target]
+            elif os.path.isfile(target) and not leads_outside(real_link):
                 files.append((link, target))
         self._take(sorted(files))
 

@@ -228,7 +228,7 @@ class _Examination:
         self._timings = timings
         self._watch = watch
         with timings.stage("find files"):
-            self._files = files_of(root, options_of, asked, watch)
+            self._files, self._links = files_of(root, options_of, asked, watch)
         self._choices = _choices(self._files, options_of)
         self._about = None if asked.keys() >= self._files.keys() else asked.keys()
         self._parses_all = True
@@ -287,7 +287,7 @@ class _Examination:
         choices: list[object] = list(dict.fromkeys(self._choices.values()))
         if len(choices) > 1:
             choices += [(path, choices.index(choice)) for path, choice in self._choices.items()]
-        made_by: tuple[object, ...] = build(), self._edits
+        made_by: tuple[object, ...] = build(), self._edits, *sorted(self._links.items())
         plugins = dict.fromkeys(name for each, _ in self._choices.values() for name in each.plugins)
         if plugins:
             from sampler_lint.rules import stamps
@@ -310,6 +310,7 @@ class _Examination:
                 self._kept,
                 edits=self._edits,
                 about=self._about,
+                links=self._links,
             )
         project = tree.project
         unparsed = [path for path in self._asked if not project.is_parsed(path)]

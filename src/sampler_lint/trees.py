@@ -60,8 +60,10 @@ def _is_found(path: str) -> bool:
 
 def files_of(
     root: str, options_of: OptionsOf, shown: Mapping[str, str], watch: Watch | None = None
-) -> dict[str, str]:
+) -> tuple[dict[str, str], dict[str, str]]:
     """The files of the tree below ``root``, by absolute path, each with the path to show.
+
+    And the links to them that lie there, each with its file.
 
     Args:
         root: an absolute path.
@@ -71,9 +73,8 @@ def files_of(
         watch: told how far it is.
     """
     here = os.path.join(os.getcwd(), "")
-    files = {path: path.removeprefix(here) for path in find([root], options_of, watch).files}
-    files.update(shown)
-    return files
+    found = find([root], options_of, watch)
+    return {path: path.removeprefix(here) for path in found.files} | dict(shown), found.links
 
 
 def _configured(path: str, options_of: OptionsOf) -> tuple[str, tuple[Options, ...]]:
@@ -137,10 +138,10 @@ class Session:
         if tree is None or not (
             tree.fits(overlay, shown) or (alone and tree.moves(overlay, shown))
         ):
-            files = files_of(root, options_of, shown)
+            files, links = files_of(root, options_of, shown)
             kept = self._kept.setdefault(root, Kept())
             tree = self._trees[key] = Tree(
-                *(root, key[1], files, overlay), kept=kept, edits=self._edits
+                *(root, key[1], files, overlay), kept=kept, edits=self._edits, links=links
             )
         return tree
 
@@ -181,10 +182,11 @@ class Tree:
         *,
         edits: bool = True,
         about: Collection[str] | None = None,
+        links: Mapping[str, str] | None = None,
     ) -> None:
         """Read the ``files`` (absolute path to shown path).
 
-        ``overlay``, ``digest``, ``jobs``, ``watch`` and ``about`` are as for
+        ``overlay``, ``digest``, ``jobs``, ``watch``, ``about`` and ``links`` are as for
         :class:`~.workspace.project.Project`, ``edits`` is as for :func:`engine.check`. What is
         ``kept`` is used, and brought up to date when the rules have been asked.
         """
@@ -196,7 +198,9 @@ class Tree:
         self._watch = watch
         self._edits = edits
         self.options = options
-        self.project: Project = Project(*(root, files, overlay, digest, jobs, watch, before, about))
+        self.project: Project = Project(
+            *(root, files, overlay, digest, jobs, watch, before, about, links)
+        )
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
         self.failures: dict[str, list[FileError]] = {}

@@ -243,6 +243,8 @@ def handed_back(dotted: str, call: Call) -> Expr | None:
     if dotted in _TRANSPARENT_CALLS and call.positional:
         return call.positional[-1]
     params = catalog.handed_back(dotted)
+    if params == ("self",):
+        return call.func.value if isinstance(call.func, Attr) else None
     return given_as(call, params, *params) if len(params) == 1 else None
 
 

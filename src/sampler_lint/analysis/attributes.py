@@ -282,6 +282,9 @@ class Attributes(Containers):
         self._stored_from_outside(name, cls, is_relative, var)
         if not found:
             for base in hierarchy:
+                if isinstance(base, str) and catalog.handed_back(f"{base}().{name}"):
+                    self._add(var, Ext(f"{base}().{name}"))
+                    return
                 if isinstance(base, str) and catalog.known(base) is not None:
                     entries = catalog.known_mro(base)
                     if any(name in e.methods or name in e.attributes for e in entries):

@@ -51,6 +51,8 @@ from sampler_lint.syntax.navigation import (
     built_by_itself,
     imported_by_call,
     method_around,
+    nodes_in,
+    statements,
 )
 from sampler_lint.syntax.nodes import (
     Arg,
@@ -437,11 +439,22 @@ class Calls(Attributes):
             lambda var: self._start_parameter(function, param, var),
         )
 
+    def _overriding(self, cls: Class, function: Function, own: Param) -> list[Class]:
+        """The classes below that have something of their own for what a class method reads."""
+        below = self.subclasses(cls)
+        read = {
+            node.name
+            for node in (nodes_in(statements(function.body)) if below else ())
+            if isinstance(node, Attr) and isinstance(node.value, Name) and node.value.id == own.name
+        }
+        return [each for each in below if not read.isdisjoint(each.bindings)]
+
     def _start_parameter(self, function: Function, param: Param, var: Var) -> None:
         cls = function.cls
         if cls is not None and function.params and param is function.params[0]:
             if function.is_classmethod or function.name in {"__new__", "__init_subclass__"}:
-                self._add(var, ClassRef(cls))
+                for own in (cls, *self._overriding(cls, function, param)):
+                    self._add(var, ClassRef(own))
                 return
             if not function.is_static:
                 self._add(var, Obj(cls))

@@ -102,7 +102,8 @@ class HandsBack(NamedTuple):
     names: tuple[str, ...]
     """The dotted names it is reached by; ``()`` stands for an instance."""
     params: tuple[str, ...]
-    """Its parameters, in the order of both what it takes and what it returns."""
+    """Its parameters, in the order of both what it takes and what it returns; ``self`` for a
+    method that returns the object it is called of."""
 
 
 class Sharder(NamedTuple):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Constructor, Contract, Framework, KnownClass, Span, words
+from sampler_lint.catalog.schema import (
+    Constructor,
+    Contract,
+    Framework,
+    HandsBack,
+    KnownClass,
+    Span,
+    words,
+)
 
 TORCH_DATA = "torch.utils.data."
 
@@ -34,6 +42,12 @@ SPLITS = {
 #: What the constructors of samplers store where they are not told.
 DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False, "generator": None}
 
+#: The methods of a module that return the module.
+MODULE_ITSELF = (
+    "apply", "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "ipu", "mtia",
+    "requires_grad_", "share_memory", "to", "to_empty", "train", "type", "xpu",
+)  # fmt: skip
+
 FRAMEWORK = Framework(
     "torch",
     "torch",
@@ -42,6 +56,9 @@ FRAMEWORK = Framework(
     releases=(
         "1.8", "1.9", "1.10", "1.11", "1.12", "1.13", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5",
         "2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15",
+    ),
+    hands_back=(
+        HandsBack(tuple(f"torch.nn.Module().{name}" for name in MODULE_ITSELF), ("self",)),
     ),
     contracts=(
         Contract(

@@ -89,6 +89,10 @@ def _section(table: Framework) -> Iterator[str]:
         yield from map(_class_row, table.classes)
         yield ""
     for entry in table.hands_back:
+        if entry.params == ("self",):
+            names = ", ".join(f"`{name.replace('()', '')}`" for name in entry.names)
+            yield f"These give back the object they are called of: {names}.\n"
+            continue
         given = ", ".join(f"`{name}`" for name in entry.params)
         yield f"`{entry.names[0].replace('()', '')}` gives back what it is given: {given}.\n"
 

@@ -110,6 +110,34 @@ def _is_replaced(model: Model, scope: Scope, source: Expr) -> bool:
     )
 
 
+def have_no_object(model: Model, one: Scope, other: Scope) -> bool:
+    """Whether two methods of one line of classes are never those of one and the same object.
+
+    A class that has one of them has another one in the place of the other.
+    """
+    if not isinstance(one, Function) or not isinstance(other, Function):
+        return False
+    first, second = one.cls, other.cls
+    if first is None or second is None or first is second:
+        return False
+    lower, upper = (first, second) if second in model.flow.mro(first) else (second, first)
+    return upper in model.flow.mro(lower) and not any(
+        _has_method(model, cls, one) and _has_method(model, cls, other)
+        for cls in (lower, *model.flow.subclasses(lower))
+    )
+
+
+def _has_method(model: Model, cls: Class, method: Function) -> bool:
+    """Whether a method is a class's own or inherited one, or called by what is in its place."""
+    todo = [model.flow.method(cls, method.name)]
+    for found in todo:
+        if not isinstance(found, Function) or found is method:
+            return True
+        named = (call for call in found.calls if last_name(call.func) == method.name)
+        todo += {each for call in named for each in model.flow.callees(call)} - {*todo}
+    return False
+
+
 def _calls_base(model: Model, method: Function, base: Function) -> bool:
     """Whether a method calls the one of a base that it replaces."""
     named = (call for call in method.calls if last_name(call.func) == base.name)

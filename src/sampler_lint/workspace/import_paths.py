@@ -16,21 +16,31 @@ _ALWAYS_EXTERNAL = frozenset({"torch"})
 
 
 class ImportPaths:
-    """Finds the file of a dotted name; ``files`` are the absolute paths in a tree at ``root``."""
+    """Finds the file of a dotted name; ``files`` are the absolute paths in a tree at ``root``.
 
-    def __init__(self, root: str, files: Mapping[str, object]) -> None:
+    ``links`` are other paths, each with the file that it stands for.
+    """
+
+    def __init__(
+        self, root: str, files: Mapping[str, object], links: Mapping[str, str] | None = None
+    ) -> None:
         self.root = root
         self.files = files
+        self.links = links or {}
         self._found: dict[tuple[str, int, str], str | None] = {}
         self._everywhere: dict[str, list[tuple[str, str]]] = {}
         self._roots: dict[tuple[str, str], list[str]] = {}
         self._units: dict[str, str] = {}
 
+    def is_as(self, other: ImportPaths) -> bool:
+        """Whether imports mean the same in another, which has seen these files or others."""
+        return self.files.keys() == other.files.keys() and self.links == other.links
+
     def dotted_name(self, path: str) -> str:
         """The import name of a file: its packages (folders with ``__init__.py``) and its stem."""
         folder, file = os.path.split(path)
         parts = [] if file == "__init__.py" else [os.path.splitext(file)[0]]
-        while os.path.join(folder, "__init__.py") in self.files:
+        while self.is_package(folder):
             folder, name = os.path.split(folder)
             parts.append(name)
         return ".".join(reversed(parts))
@@ -39,7 +49,7 @@ class ImportPaths:
     def _parents(self) -> dict[str, dict[str, None]]:
         """Top-level import name → folders that hold it as a module or package."""
         places: dict[str, dict[str, None]] = {}
-        for path in self.files:
+        for path in (*self.files, *self.links):
             folder, file = os.path.split(path)
             if file.endswith(".py") and file != "__init__.py":
                 places.setdefault(file.removesuffix(".py"), {})[folder] = None
@@ -55,7 +65,7 @@ class ImportPaths:
     def folders(self) -> frozenset[str]:
         """The folders that hold a file of the tree, somewhere inside."""
         folders: set[str] = set()
-        for path in self.files:
+        for path in (*self.files, *self.links):
             folder = os.path.dirname(path)
             while folder not in folders and len(folder) >= len(self.root):
                 folders.add(folder)
@@ -65,12 +75,11 @@ class ImportPaths:
     def file_below(self, folder: str, parts: list[str]) -> str | None:
         """The file of dotted ``parts`` below ``folder``; a folder path for a namespace package."""
         base = os.path.join(folder, os.sep.join(parts))
-        package = f"{base}{os.sep}__init__.py"
-        if package in self.files:
-            return package
-        if base + ".py" in self.files:
-            return base + ".py"
-        return base if base in self.folders else None
+        found = self._file_at(f"{base}{os.sep}__init__.py") or self._file_at(base + ".py")
+        return found or (base if base in self.folders else None)
+
+    def _file_at(self, path: str) -> str | None:
+        return path if path in self.files else self.links.get(path)
 
     def find(self, name: str, importer: Importer, level: int = 0) -> str | None:
         """The file (or namespace folder) that ``import name`` means in ``importer``.
@@ -91,8 +100,7 @@ class ImportPaths:
             for _ in range(level - 1):
                 folder = os.path.dirname(folder)
             if not parts:
-                package = os.path.join(folder, "__init__.py")
-                return package if package in self.files else folder
+                return self._file_at(os.path.join(folder, "__init__.py")) or folder
             return self.file_below(folder, parts)
         if not parts or parts[0] in _ALWAYS_EXTERNAL:
             return None
@@ -165,7 +173,7 @@ class ImportPaths:
 
     def is_package(self, folder: str) -> bool:
         """Whether a folder is a package of the tree."""
-        return os.path.join(folder, "__init__.py") in self.files
+        return self._file_at(os.path.join(folder, "__init__.py")) is not None
 
     def is_certain(self, name: str, importer: Importer, level: int) -> bool:
         """Whether an import's target lies around the importer, or is the only one of its name."""

@@ -144,7 +144,7 @@ class Project:
     replaces what is on disk. ``jobs`` is how many processes may read, ``watch`` is told how far
     reading is. What ``before`` tells is taken where a file still holds the same. With ``about``
     (absolute paths), files are left out that no import, of whatever file, connects with one of
-    these.
+    these. ``links`` are other paths of files, which imports may mean.
     """
 
     def __init__(
@@ -157,6 +157,7 @@ class Project:
         watch: Watch | None = None,
         before: Before | None = None,
         about: Collection[str] | None = None,
+        links: Mapping[str, str] | None = None,
     ) -> None:
         self.root = root
         self._about = about
@@ -167,9 +168,11 @@ class Project:
         self._looks: dict[str, tuple[Signature, Look]] = {}
         self._mattering: Mattering | None = None
         self.files = dict(files)
-        self.imports = self._before.import_paths or ImportPaths(root, self.files)
-        if self.imports.files.keys() != self.files.keys():
-            self.imports = ImportPaths(root, self.files)
+        self.imports = ImportPaths(root, self.files, links)
+        if (known := self._before.import_paths) and self.imports.is_as(known):
+            self.imports = known
+        else:
+            self._before = self._before._replace(mattering=None)
         self.overlay = overlay or {}
         self.errors: dict[str, FileError] = {}
         self._modules: dict[str, Module | None] = {}

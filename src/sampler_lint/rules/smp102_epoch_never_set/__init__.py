@@ -20,6 +20,7 @@ from sampler_lint.domain.epochs import (
     trains,
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.passes import have_no_object
 from sampler_lint.domain.pipelines import unmoved_streams
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
@@ -170,12 +171,15 @@ def _read_by_epoch(model: Model) -> Iterator[tuple[EpochLoop, Carrier]]:
 def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     """Whether this sampler is built in a branch that is not taken in a run with this loop.
 
-    The loader's own factory call takes another, or the loop stands in one that excludes it.
+    The loader's own factory call takes another, or the loop stands in one that excludes it, or
+    what builds it is a method of objects that have another loop.
     """
     through = found.inner.loader.through
     site = sampler.site
     built = [call for call in (site, found.inner.loader.site, through) if call is not None]
     if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
+        return True
+    if site is not None and any(have_no_object(model, site.scope, one) for one in found.scopes):
         return True
     return excludes(model, through, site)
 

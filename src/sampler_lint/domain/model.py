@@ -620,6 +620,18 @@ class Model:
                 if isinstance(value, Obj):
                     yield value
 
+    @cached_property
+    def loaded(self) -> dict[Class, list[tuple[Obj, Obj]]]:
+        """The samplers of each class, and of those derived from it, each with a loader it is
+        given to."""
+        out: dict[Class, list[tuple[Obj, Obj]]] = {}
+        for loader in self.loaders:
+            for sampler in self.samplers_of(loader):
+                for cls in self.flow.mro(sampler.cls) if isinstance(sampler.cls, Class) else ():
+                    if isinstance(cls, Class):
+                        out.setdefault(cls, []).append((sampler, loader))
+        return out
+
     # -- epochs
 
     @cached_property

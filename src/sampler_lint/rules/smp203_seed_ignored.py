@@ -85,7 +85,9 @@ class SeedIgnored(Rule):
             found = list(ignores_seed(model, cls))
             if found and epoch_carries_seed(model, module):
                 continue
-            if not found and any(_is_left_to_itself(model, *each) for each in _uses(model, cls)):
+            if not found and any(
+                _is_left_to_itself(model, *each) for each in model.loaded.get(cls, ())
+            ):
                 found = list(seeds_constantly(model, cls))
             if not found:
                 yield from _never_used(model, module, cls)
@@ -111,14 +113,6 @@ def _never_used(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         effect="every run reads the data in the same order, whatever the seed",
         advice="seed with it what the order is drawn from",
     )
-
-
-def _uses(model: Model, cls: Class) -> Iterator[tuple[Obj, Obj]]:
-    """The objects of the class, each with a loader that draws by it."""
-    for loader in model.loaders:
-        for sampler in model.samplers_of(loader):
-            if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls):
-                yield sampler, loader
 
 
 def _is_left_to_itself(model: Model, sampler: Obj, loader: Obj) -> bool:

@@ -206,10 +206,17 @@ class Model:
 
     def properties(self, name: str) -> Iterator[Function]:
         """The properties of that name."""
+        yield from self._properties.get(name, ())
+
+    @cached_property
+    def _properties(self) -> dict[str, list[Function]]:
+        out: dict[str, list[Function]] = {}
         for _, cls in self.classes():
-            method = cls.method(name)
-            if method is not None and method.is_property:
-                yield method
+            for name in cls.bindings:
+                method = cls.method(name)
+                if method is not None and method.is_property:
+                    out.setdefault(name, []).append(method)
+        return out
 
     def is_a(self, value: Value | Class | str, name: str) -> bool | None:
         """Whether an object (or class) is one of the known class ``name``."""

@@ -115,6 +115,8 @@ class Interpreter(Statements):
         self.told: dict[Class, Mapping[str, tuple[Passed, ...]]] = {}
         """What it was told to be passed for the parameters of classes."""
         self.codes: dict[ast.AST, Code] = {}
+        self.spoken: dict[Klass, tuple[frozenset[str], frozenset[str]]] = {}
+        """What the text of a class says of names (see :class:`~.set_up.SetUp`)."""
         self._names: dict[str, Names] = {}
         self._bodies: dict[ast.FunctionDef, tuple[bool, frozenset[str]]] = {}
         self._reaching: dict[ast.AST, bool] = {}
@@ -162,10 +164,14 @@ class Interpreter(Statements):
             # what has been here the last time is not looked at again.
             gc.collect(0)
 
+    def rewritten(self) -> None:
+        """Keep nothing of what a node of a program says: one says something else now."""
+        self.codes.clear()
+        self.spoken.clear()
+
     def _forget(self) -> None:
-        for kept in (
-            self.codes, self._names, self._bodies, self._reaching, self._taken, self.touched
-        ):  # fmt: skip
+        self.rewritten()
+        for kept in (self._names, self._bodies, self._reaching, self._taken, self.touched):
             kept.clear()
 
     def names_of(self, module: Module) -> Names:
@@ -426,6 +432,8 @@ class Interpreter(Statements):
         spec = fn.node.args
         params, names, with_defaults = self._parameters_of(spec)
         out: dict[str, Any] = dict(zip(params, args, strict=False))
+        if len(args) == len(params) == len(names) and not (keywords or spec.vararg or spec.kwarg):
+            return out  # most are so
         if len(args) > len(params):
             if spec.vararg is None:
                 raise RaisedError("TypeError", fn.node)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 
@@ -774,8 +774,13 @@ def dotted(expr: Expr | None) -> str | None:
 
 def positional(args: Iterable[Arg]) -> list[Expr]:
     """The positional ones of arguments, before the first ``*star``."""
-    before = takewhile(lambda arg: arg.stars != 1, args)
-    return [arg.value for arg in before if arg.keyword is None and not arg.stars]
+    out: list[Expr] = []
+    for arg in args:
+        if arg.stars == 1:
+            break
+        if arg.keyword is None and not arg.stars:
+            out.append(arg.value)
+    return out
 
 
 def last_name(expr: Expr) -> str | None:

@@ -71,7 +71,7 @@ class Hop(Flag):
     """Any other call, attribute or item, from the object that it is taken of, and arguments."""
 
     def meets(self, other: Hop) -> bool:
-        """Whether one is of both; ``&`` would make a flag each time, which Python 3.11 is slow at."""
+        """Whether a hop is of both: ``&`` makes a flag each time, which takes long."""
         return bool(self._value_ & other._value_)
 
 

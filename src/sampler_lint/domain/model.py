@@ -319,7 +319,7 @@ class Model:
 
         roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.WORLD_SIZE))
         out: dict[str, dict[Passed, None]] = {}
-        for obj in self._built.get(cls, ()):
+        for obj in self.built.get(cls, ()):
             for name in self.flow.params(cls) or ():
                 given = self.flow.argument(obj, name)
                 if given is None:
@@ -347,7 +347,7 @@ class Model:
         return {name: tuple(found) for name, found in out.items()}
 
     @cached_property
-    def _built(self) -> dict[Class, list[Obj]]:
+    def built(self) -> dict[Class, list[Obj]]:
         """The constructions of each class of the tree."""
         out: dict[Class, list[Obj]] = {}
         for obj in self.constructions():

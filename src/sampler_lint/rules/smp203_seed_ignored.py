@@ -132,9 +132,9 @@ def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[Relat
         return f"`{source.setting.code}`", (seeded,)
     if takes_seed(model, cls):
         return "the `seed` that it is given", ()
-    for sampler in model.constructions():
+    for sampler in model.built.get(cls, ()):
         site = sampler.site
-        if sampler.cls is cls and site is not None and _offers_seed(site.scope):
+        if site is not None and _offers_seed(site.scope):
             built = Related(model.place(site.scope, site), "it is built here")
             return f"the `seed` of `{site.scope.name}`", (built,)
     return None

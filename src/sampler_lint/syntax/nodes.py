@@ -11,7 +11,7 @@ No rule is known here, and no other file is read.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -772,15 +772,10 @@ def dotted(expr: Expr | None) -> str | None:
     return ".".join(reversed(parts))
 
 
-def positional(args: Iterable[Arg]) -> list[Expr]:
+def positional(args: Sequence[Arg]) -> list[Expr]:
     """The positional ones of arguments, before the first ``*star``."""
-    out: list[Expr] = []
-    for arg in args:
-        if arg.stars == 1:
-            break
-        if arg.keyword is None and not arg.stars:
-            out.append(arg.value)
-    return out
+    end = [*[arg.stars for arg in args], 1].index(1)
+    return [arg.value for arg in args[:end] if arg.keyword is None and not arg.stars]
 
 
 def last_name(expr: Expr) -> str | None:

@@ -72,7 +72,7 @@ def _is_default_stored(model: Model, cls: Class, name: str, value: Const) -> boo
             not any(arg.stars for arg in made.args) and given_for(made, name) is None
             for made in inits
         )
-    built = [obj for obj in model.constructions() if obj.cls is cls]
+    built = model.built.get(cls, ())
     return bool(built) and all(model.argument(obj, name) is None for obj in built)
 
 

@@ -77,8 +77,8 @@ def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
         ):
             calls = (
                 (obj.site, model.flow.argument(obj, param.name))
-                for obj in model.constructions()
-                if obj.cls is cls and obj.site is not None
+                for obj in model.built.get(cls, ())
+                if obj.site is not None
             )
             yield from _suspect(
                 model, init, param, store.value, calls, f"the attribute `{target.name}`"

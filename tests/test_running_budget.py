@@ -15,6 +15,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.execution import budget
 from sampler_lint.execution.budget import BUDGET, Op
 from sampler_lint.execution.errors import OverBudgetError
+from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.explain import explain
 from sampler_lint.workspace.project import Project
 
@@ -77,6 +78,30 @@ def test_the_same_class_takes_the_same_steps(tmp_path: Path) -> None:
         assert model.trials(next(cls for _, cls in model.classes())).usual
         counts.add(BUDGET.steps)
     assert len(counts) == 1
+
+
+def test_ranks_that_can_do_nothing_else_are_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+    restart = Interpreter.restart
+
+    def noted(self: Interpreter, world: int, rank: int) -> None:
+        runs.append(rank)
+        restart(self, world, rank)
+
+    monkeypatch.setattr(Interpreter, "restart", noted)
+    for start, ranks in (("0", {0}), ("torch.distributed.get_rank()", set(range(8)))):
+        body = f"    def __iter__(self): return iter(range({start}, 9))\n"
+        model = model_of(tmp_path, body)
+        runs.clear()
+        turns = model.trials(next(cls for _, cls in model.classes())).usual[0].turns
+        second = range(9) if start == "0" else range(1, 9)
+        assert [(turn.rank, turn.indices) for turn in turns] == [
+            (0, tuple(range(9))),
+            (1, tuple(second)),
+        ]
+        assert set(runs) == ranks
 
 
 def test_a_class_that_takes_much_in_many_worlds_is_not_tried(

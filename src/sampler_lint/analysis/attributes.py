@@ -528,11 +528,12 @@ class Attributes(Containers):
         given = site.keyword(name)
         if given is not None:
             return given
-        params = self.params(obj.cls)
+        placed = site.positional
+        params = self.params(obj.cls) if placed else None
         if params and name in params:
             index = params.index(name)
-            if index < len(site.positional):
-                return site.positional[index]
+            if index < len(placed):
+                return placed[index]
         for arg in site.args:
             if arg.stars == 2:
                 tables = [value for value in self._starred(obj, arg) if isinstance(value, Table)]

@@ -70,10 +70,15 @@ class Hop(Flag):
     PART = auto()
     """Any other call, attribute or item, from the object that it is taken of, and arguments."""
 
+    def meets(self, other: Hop) -> bool:
+        """Whether a hop is of both: ``&`` makes a flag each time, which takes long."""
+        return bool(self._value_ & other._value_)
+
 
 #: Within one function: nothing is followed out of it or into another.
 LOCAL = Hop.ASSIGNED | Hop.OPERAND | Hop.ARGUMENT
-EVERYWHERE = ~Hop(0)
+_NO_HOP = Hop(0)
+EVERYWHERE = ~_NO_HOP
 #: The ways on which a value stays the object that it is.
 HANDED_ON = Hop.ASSIGNED | Hop.ELEMENT | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE | Hop.ITEM
 
@@ -113,7 +118,7 @@ class Step(NamedTuple):
     def whole(self) -> Expr:
         """The expression of the same place that it is an operand of, or itself."""
         step = self
-        while step.towards is not None and step.hop & _INSIDE:
+        while step.towards is not None and step.hop.meets(_INSIDE):
             step = step.towards
         return step.expr
 
@@ -142,7 +147,7 @@ def onward(
 ) -> Step:
     """The step from ``step`` to ``expr``, in the same scope and call if no others are given."""
     frames = step.frames if frames is None else frames
-    hops = step.hops + (not hop & _INSIDE)
+    hops = step.hops + (not hop.meets(_INSIDE))
     decides = step.decides or hop is Hop.TEST
     return Step(expr, scope or step.scope, hop, step, hops, op, frames, decides)
 
@@ -249,7 +254,7 @@ def origins(
     ``through`` are the hops to follow. A step to ``stop`` at is an end; one to ``drop`` is as if
     it was not there. ``scope`` is where the expression stands, where no name in it tells.
     """
-    start = Step(expr, scope or scope_of(expr), Hop(0), None, 0)
+    start = Step(expr, scope or scope_of(expr), _NO_HOP, None, 0)
     return _Slice(flow, through, stop, drop, more).run(start)
 
 
@@ -401,9 +406,9 @@ class _Slice:
                 yield step._replace(is_end=True)
                 continue
             found = self._expand(step)
-            before = [each for each in found.before if each.hop & self._through]
+            before = [each for each in found.before if self._through.meets(each.hop)]
             is_end = not before or not found.is_whole or len(before) < len(found.before)
-            if Hop.PART & self._through:
+            if self._through.meets(Hop.PART):
                 before += (onward(step, Hop.PART, part) for part in _parts(step.expr))
             if self._more is not None:
                 before += self._more(step)
@@ -420,7 +425,7 @@ class _Slice:
             return self._call(step, expr)
         if isinstance(expr, Index):
             key = expr.key.value if isinstance(expr.key, Const) else None
-            held = entries(self._flow, expr.value, key) if Hop.ITEM & self._through else ()
+            held = entries(self._flow, expr.value, key) if self._through.meets(Hop.ITEM) else ()
             return _Found(
                 [
                     onward(step, Hop.ITEM, item, None if not frames else frames[0][0], frames)
@@ -430,7 +435,7 @@ class _Slice:
         if isinstance(expr, Choice):
             tests = [onward(step, Hop.TEST, expr.test)] if expr.test is not None else []
             options = [onward(step, Hop.OPERAND, each, op=expr.kind) for each in expr.options]
-            return _Found(options + (tests if Hop.TEST & self._through else []))
+            return _Found(options + (tests if self._through.meets(Hop.TEST) else []))
         op = expr.op if isinstance(expr, (Bin, Unary)) else ""
         if isinstance(expr, Compare):
             op = expr.ops[0]
@@ -454,10 +459,10 @@ class _Slice:
     ) -> _Found:
         how, value = binding.how, binding.value
         if isinstance(binding.payload, Param) and isinstance(owner, Function):
-            if not Hop.CALLER & self._through:
+            if not self._through.meets(Hop.CALLER):
                 return _Found([], is_whole=False)
             return self._callers(step, owner, binding.payload)
-        if isinstance(binding.payload, Imported) and Hop.ASSIGNED & self._through:
+        if isinstance(binding.payload, Imported) and self._through.meets(Hop.ASSIGNED):
             if binding in imports:  # a package that imports a module of its own by name
                 return _Found([], is_whole=False)
             return self._imported(step, owner, binding.payload, (*imports, binding))
@@ -468,11 +473,11 @@ class _Slice:
         part = part_of(value, binding.path)
         if how == "assign" and part is not None:
             return _Found([onward(step, Hop.ASSIGNED, part, owner)])
-        if how == "assign" and isinstance(value, Call) and Hop.RETURN & self._through:
+        if how == "assign" and isinstance(value, Call) and self._through.meets(Hop.RETURN):
             unpacked = self._unpacked(step, value, binding.path)
             if unpacked.is_whole:
                 return unpacked
-        held = [value, *contents(owner, value)] if Hop.ELEMENT & self._through else []
+        held = [value, *contents(owner, value)] if self._through.meets(Hop.ELEMENT) else []
         found = [onward(step, Hop.ELEMENT, each, owner) for each in held]
         return _Found(found, is_whole=how != "assign")
 
@@ -526,9 +531,9 @@ class _Slice:
         return _Found(found, is_whole)
 
     def _call(self, step: Step, call: Call) -> _Found:
-        if Hop.ARGUMENT & self._through and is_computed(self._flow, call):
+        if self._through.meets(Hop.ARGUMENT) and is_computed(self._flow, call):
             return _Found([onward(step, Hop.ARGUMENT, arg.value) for arg in call.args])
-        if not Hop.RETURN & self._through:
+        if not self._through.meets(Hop.RETURN):
             return _Found([])
         found: list[Step] = []
         is_whole = True
@@ -581,10 +586,10 @@ class _Slice:
             for base in (*family, *self._flow.subclasses(cls))
             if (method := base.method(attribute.name)) is not None and method.is_property
         ]
-        if getters and Hop.RETURN & self._through:
+        if getters and self._through.meets(Hop.RETURN):
             return _Found([each for g in getters for each in self._returned(step, g, step.frames)])
         found: list[Step] = []
-        for base in family if Hop.ATTRIBUTE & self._through else ():
+        for base in family if self._through.meets(Hop.ATTRIBUTE) else ():
             for store in self._flow.project.own_stores(attribute.name, base):
                 found += stored(step, store)
             for binding in base.bindings.get(attribute.name, ()):

@@ -15,7 +15,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
-from sampler_lint.domain.samplers import is_distributed_sampler
+from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
@@ -38,8 +38,8 @@ def dividing_samplers(model: Model, program: str) -> list[Obj]:
     known: dict[str, list[Obj]] | None = model.memo.get(dividing_samplers)
     if known is None:
         known = model.memo[dividing_samplers] = {}
-        for obj in model.constructions():
-            if obj.site is not None and is_distributed_sampler(model, obj):
+        for obj in distributed_samplers(model):
+            if obj.site is not None:
                 of = model.project.program_of(model.module_of(obj.site.scope))
                 known.setdefault(of, []).append(obj)
     return known.get(program, [])

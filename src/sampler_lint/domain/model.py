@@ -206,10 +206,17 @@ class Model:
 
     def properties(self, name: str) -> Iterator[Function]:
         """The properties of that name."""
+        yield from self._properties.get(name, ())
+
+    @cached_property
+    def _properties(self) -> dict[str, list[Function]]:
+        out: dict[str, list[Function]] = {}
         for _, cls in self.classes():
-            method = cls.method(name)
-            if method is not None and method.is_property:
-                yield method
+            for name in cls.bindings:
+                method = cls.method(name)
+                if method is not None and method.is_property:
+                    out.setdefault(name, []).append(method)
+        return out
 
     def is_a(self, value: Value | Class | str, name: str) -> bool | None:
         """Whether an object (or class) is one of the known class ``name``."""
@@ -303,7 +310,7 @@ class Model:
 
         roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.WORLD_SIZE))
         out: dict[str, dict[Passed, None]] = {}
-        for obj in self._built.get(cls, ()):
+        for obj in self.built.get(cls, ()):
             for name in self.flow.params(cls) or ():
                 given = self.flow.argument(obj, name)
                 if given is None:
@@ -331,7 +338,7 @@ class Model:
         return {name: tuple(found) for name, found in out.items()}
 
     @cached_property
-    def _built(self) -> dict[Class, list[Obj]]:
+    def built(self) -> dict[Class, list[Obj]]:
         """The constructions of each class of the tree."""
         out: dict[Class, list[Obj]] = {}
         for obj in self.constructions():
@@ -610,6 +617,18 @@ class Model:
             for value in self.passed_to(loader, name):
                 if isinstance(value, Obj):
                     yield value
+
+    @cached_property
+    def loaded(self) -> dict[Class, list[tuple[Obj, Obj]]]:
+        """The samplers of each class, and of those derived from it, each with a loader it is
+        given to."""
+        out: dict[Class, list[tuple[Obj, Obj]]] = {}
+        for loader in self.loaders:
+            for sampler in self.samplers_of(loader):
+                for cls in self.flow.mro(sampler.cls) if isinstance(sampler.cls, Class) else ():
+                    if isinstance(cls, Class):
+                        out.setdefault(cls, []).append((sampler, loader))
+        return out
 
     # -- epochs
 

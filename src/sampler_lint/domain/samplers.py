@@ -212,11 +212,7 @@ def sharding_programs(model: Model) -> frozenset[str]:
     """
     known: frozenset[str] | None = model.memo.get(sharding_programs)
     if known is None:
-        sites = [
-            obj.site
-            for obj in model.constructions()
-            if obj.site is not None and is_distributed_sampler(model, obj)
-        ]
+        sites = [obj.site for obj in distributed_samplers(model) if obj.site is not None]
         sites += [
             call
             for call in model.project.calls_named("partial")
@@ -272,6 +268,15 @@ def _epoch_path(
         return ("sampler", *known.pop())
     unknown = next((path for path in inner if isinstance(path, Unknown)), None)
     return unknown
+
+
+def distributed_samplers(model: Model) -> list[Obj]:
+    """What is built that certainly is one (see :func:`is_distributed_sampler`)."""
+    known: list[Obj] | None = model.memo.get(distributed_samplers)
+    if known is None:
+        known = [obj for obj in model.constructions() if is_distributed_sampler(model, obj)]
+        model.memo[distributed_samplers] = known
+    return known
 
 
 def is_distributed_sampler(model: Model, obj: Obj) -> bool:

@@ -175,8 +175,15 @@ def _is_alias(call: Call) -> bool:
     return call.scope.name == last_name(call.func)
 
 
-def constructions(model: Model) -> Iterator[Obj]:
+def constructions(model: Model) -> list[Obj]:
     """Every sampler built in the candidate files, those built by ``cls(…)`` too."""
+    known: list[Obj] | None = model.memo.get(constructions)
+    if known is None:
+        known = model.memo[constructions] = [*_constructions(model)]
+    return known
+
+
+def _constructions(model: Model) -> Iterator[Obj]:
     yield from model.constructions()
     for _, cls in model.classes():
         if not model.is_sampler_class(cls):

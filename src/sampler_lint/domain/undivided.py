@@ -35,7 +35,7 @@ from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes, is_guarded, reached
-from sampler_lint.domain.samplers import is_distributed_sampler
+from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
@@ -145,11 +145,10 @@ def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
         return False
     data = model.argument(loader, "dataset")
     if data is None or any(
-        is_distributed_sampler(model, made)
-        and (over := sampled(model, made)) is not None
+        (over := sampled(model, made)) is not None
         and is_one_value(model.flow, over, data)
         and not _has_loader(model, made)
-        for made in model.constructions()
+        for made in distributed_samplers(model)
     ):
         return False  # somebody divides that dataset: SMP503 tells of a sampler that is not passed
     return _is_read_raw(model, loader, loops_over(model, loader))

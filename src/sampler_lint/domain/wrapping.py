@@ -84,7 +84,7 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
         if not any(
             isinstance(value, (Obj, Pack, Table)) for value in values
         ):  # a base of torch keeps it
-            built = (obj for obj in model.constructions() if obj.cls is cls)
+            built = model.built.get(cls, ())
             found = {value: None for obj in built for value in model.flow.ask_field(obj, name)}
             values = Values(found) or values
         keyed = any(isinstance(value, Table) for value in values)

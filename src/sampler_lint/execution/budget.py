@@ -97,6 +97,17 @@ class Budget:
             gc.collect(0)
         self._grant()
 
+    def again(self, used: int) -> bool:
+        """Charge for another process that does all that one did which used so many steps.
+
+        Not where less is left for it.
+        """
+        if used > min(STEPS_A_RUN, self.most - self.steps):
+            return False
+        self.restart()
+        self.left -= used
+        return True
+
     def _grant(self) -> None:
         self.granted = self.left = min(STEPS_A_RUN, self.most - self.spent)
         self.room = BYTES_A_RUN
@@ -105,6 +116,11 @@ class Budget:
     def steps(self) -> int:
         """What has been charged for the class; what was refused has not."""
         return self.spent + self.granted - max(0, self.left)
+
+    @property
+    def used(self) -> int:
+        """The steps of this process."""
+        return self.steps - self.spent
 
     def step(self) -> None:
         """Charge for a node of the program."""

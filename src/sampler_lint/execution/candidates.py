@@ -39,10 +39,12 @@ def first_true(
     try:
         for code in candidates:
             stmt.value = ast.parse(code, mode="eval").body
+            interpreter.rewritten()
             if is_as_long_as_it_says(interpreter, cls):
                 return code
     finally:
         stmt.value = original
+        interpreter.rewritten()
     return None
 
 
@@ -69,12 +71,14 @@ def start_of_share(
                 other.slice.upper,
                 other.slice.step,
             )
+            interpreter.rewritten()
             trials = try_out(interpreter, cls)
             told = trials.told if trials.repeated is None and trials.torn is None else ()
             if trials.sharded and told and not any(map(_shares_badly, told)):
                 found.append(code)
     finally:
         node.lower, node.upper, node.step = original
+        interpreter.rewritten()
     return found[0] if len(found) == 1 else None
 
 
@@ -103,6 +107,7 @@ def other_attribute(
         tried = {numbers[original]}
         try:
             for node.attr, values in numbers.items():
+                interpreter.rewritten()
                 if values not in tried and shares_out(interpreter, spec, worlds):
                     found.append((read, node.attr))
                 tried.add(values)
@@ -110,6 +115,7 @@ def other_attribute(
                     return None
         finally:
             node.attr = original
+            interpreter.rewritten()
     return found[0] if found else None
 
 
@@ -155,11 +161,13 @@ def evened_out(
         try:
             if says is not None and length is not None:
                 says.value = ast.parse(length, mode="eval").body
+                interpreter.rewritten()
             trials = try_out(interpreter, cls)
         finally:
             del block[place]
             if says is not None:
                 says.value = said
+                interpreter.rewritten()
         told = trials.told if trials.torn is None else ()
         if trials.sharded and told and not any(map(_differs_in_length, told)):
             return code, length

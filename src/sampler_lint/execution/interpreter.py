@@ -31,7 +31,7 @@ from sampler_lint.execution.errors import (
     RaisedError,
     WantedError,
 )
-from sampler_lint.execution.expressions import spell
+from sampler_lint.execution.expressions import Code, spell
 from sampler_lint.execution.names import Names
 from sampler_lint.execution.statements import Break, Continue, Return, Statements
 from sampler_lint.execution.values import (
@@ -114,6 +114,9 @@ class Interpreter(Statements):
         """Those of which something has been made in this process."""
         self.told: dict[Class, Mapping[str, tuple[Passed, ...]]] = {}
         """What it was told to be passed for the parameters of classes."""
+        self.codes: dict[ast.AST, Code] = {}
+        self.spoken: dict[Klass, tuple[frozenset[str], frozenset[str]]] = {}
+        """What the text of a class says of names (see :class:`~.set_up.SetUp`)."""
         self._names: dict[str, Names] = {}
         self._bodies: dict[ast.FunctionDef, tuple[bool, frozenset[str]]] = {}
         self._reaching: dict[ast.AST, bool] = {}
@@ -161,7 +164,13 @@ class Interpreter(Statements):
             # what has been here the last time is not looked at again.
             gc.collect(0)
 
+    def rewritten(self) -> None:
+        """Keep nothing of what a node of a program says: one says something else now."""
+        self.codes.clear()
+        self.spoken.clear()
+
     def _forget(self) -> None:
+        self.rewritten()
         for kept in (self._names, self._bodies, self._reaching, self._taken, self.touched):
             kept.clear()
 
@@ -379,14 +388,14 @@ class Interpreter(Statements):
         if self.depth > DEEPEST_CALL:
             raise CannotTellError("how deep it calls")
         try:
-            next(self.block(fn.node.body, frame), None)  # to its end, for it yields nothing
-        except Return as returned:
-            return returned.value
-        except (Break, Continue) as error:  # no Python, though it can be parsed
-            raise CannotTellError("a jump out of a function") from error
+            left = self.execute(fn.node.body, frame)
         finally:
             self.depth -= 1
-        return None
+        if left is None:
+            return None
+        if type(left) is not tuple:  # no Python, though it can be parsed
+            raise CannotTellError("a jump out of a function")
+        return left[0]
 
     def frame(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Frame:
         """The names of a function as a call begins."""
@@ -423,6 +432,8 @@ class Interpreter(Statements):
         spec = fn.node.args
         params, names, with_defaults = self._parameters_of(spec)
         out: dict[str, Any] = dict(zip(params, args, strict=False))
+        if len(args) == len(params) == len(names) and not (keywords or spec.vararg or spec.kwarg):
+            return out  # most are so
         if len(args) > len(params):
             if spec.vararg is None:
                 raise RaisedError("TypeError", fn.node)

@@ -18,6 +18,8 @@ from sampler_lint.properties import (
     partitions,
 )
 
+_NUMBERS = frozenset({int, Told})
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -60,7 +62,7 @@ class Turn:
         for item in self.yielded or ():
             parts = item.items if isinstance(item, Array) else item
             parts = parts if isinstance(parts, (list, tuple)) else [parts]
-            if not all(type(part) in (int, Told) for part in parts):
+            if not _NUMBERS.issuperset(map(type, parts)):
                 return None
             out += map(int, parts)
         return tuple(out)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from sampler_lint.execution.budget import MOST_HANDED_OUT
+from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT
 from sampler_lint.execution.errors import (
     CannotTellError,
     GoesOnError,
@@ -62,19 +63,31 @@ def _of_all_ranks(
 ) -> Trial:
     turns: list[Turn] = []
     lost: list[Lost] = []
-    refused = None
+    refused, told = None, (0, 0)
     interpreter.guesses = spec.guesses is not None
-    for rank in range(world.ranks):
-        interpreter.restart(world.ranks, rank)
-        asked = Data.asked, Data.asked_of_all
-        try:
-            instance = spec.build(world, rank, option)
-        except RaisedError as error:
-            refused = error.bare()
-            break
-        lost += filter(spec.is_taken_over, instance.lost)
-        most = spec.shortened(world)
-        turns.append(turn_of(interpreter, instance, rank, asked, most))
+    before, interpreter.asked_place = interpreter.asked_place, False
+    try:
+        for rank in range(world.ranks):
+            is_alike = rank and not (interpreter.asked_place or spec.tells_rank)
+            if is_alike and BUDGET.again(BUDGET.used):
+                # No rank can do anything else than the one before.
+                Data.asked, Data.asked_of_all = Data.asked + told[0], Data.asked_of_all + told[1]
+                turns.append(replace(turns[0], rank=rank))
+                lost += lost[: len(lost) // rank]
+                continue
+            interpreter.restart(world.ranks, rank)
+            asked = Data.asked, Data.asked_of_all
+            try:
+                instance = spec.build(world, rank, option)
+            except RaisedError as error:
+                refused = error.bare()
+                break
+            lost += filter(spec.is_taken_over, instance.lost)
+            most = spec.shortened(world)
+            turns.append(turn_of(interpreter, instance, rank, asked, most))
+            told = Data.asked - asked[0], Data.asked_of_all - asked[1]
+    finally:
+        interpreter.asked_place = interpreter.asked_place or before
     given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
     also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:

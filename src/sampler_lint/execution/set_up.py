@@ -134,8 +134,10 @@ class SetUp:
         self.own_constructor = set() if own is None else {*ast.walk(own)}
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
-        self.worlds = set(_sizes_beside_ranks(klass))
-        self.walked = set(_walked(klass))
+        if klass not in interpreter.spoken:
+            said = frozenset(_sizes_beside_ranks(klass)), frozenset(_walked(klass))
+            interpreter.spoken[klass] = said
+        self.worlds, self.walked = interpreter.spoken[klass]
         self.roles = set(map(role_of, self.names))
         self.takes_rank = Role.RANK in self.roles
         self.takes_drop_last = Role.DROP_LAST in self.roles
@@ -195,6 +197,11 @@ class SetUp:
             is_none = isinstance(default, ast.Constant) and default.value is None
             if is_none and self._role(param.arg) is Role.BATCH_SIZE:
                 yield param.arg, None
+
+    @property
+    def tells_rank(self) -> bool:
+        """Whether arguments may hang on the rank though nothing asks for it."""
+        return self.around_shard or self.numbers_are_ranks
 
     @cached_property
     def has_while_loop(self) -> bool:

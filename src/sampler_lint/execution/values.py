@@ -435,6 +435,7 @@ class Klass:
     passed: Mapping[str, tuple[Passed, ...]] = field(default_factory=dict)
     """What the tree passes for the parameters of its constructor."""
     _is_asked: bool = False
+    _found: dict[str, Any] = field(default_factory=dict)
 
     def setter(self, name: str) -> Fn | None:
         """What runs when the property of that name is set."""
@@ -443,8 +444,10 @@ class Klass:
 
     def found(self, name: str) -> Any:
         """What the classes of the tree among them define as ``name``; None where none does."""
-        members = (base.members.get(name) for base in self.mro if isinstance(base, Klass))
-        return next(filter(None, members), None)
+        if name not in self._found:  # of objects, so that all members are known
+            members = (base.members.get(name) for base in self.mro if isinstance(base, Klass))
+            self._found[name] = next(filter(None, members), None)
+        return self._found[name]
 
     @cached_property
     def numbers(self) -> set[int]:
@@ -664,17 +667,21 @@ def last_name(node: ast.AST | None) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+#: Python 3.11 takes long to look up the members of an enumeration.
+_SHALLOW, _DEEP = Cost.SHALLOW, Cost.DEEP
+
+
 def perform(op: Op, run: Run, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Call a function of the library, which is charged first."""
     cost, call = op
     BUDGET.left -= 1
     if BUDGET.left < 0:
         BUDGET.over()
-    if cost is Cost.SHALLOW:
+    if cost is _SHALLOW:
         for value in args:
             if isinstance(value, (list, tuple, dict, set, str, Array)):
                 BUDGET.items(len(value.items if isinstance(value, Array) else value))
-    elif cost is Cost.DEEP:
+    elif cost is _DEEP:
         for value in (*args, *keywords.values()):
             weigh(value)
     return call(run, *args, **keywords)

@@ -81,7 +81,7 @@ def _is_set_somewhere(model: Model, cls: Class, name: str) -> bool:
     ]
     known = model.flow.subclasses(cls)
     by_subclass = any(store.scope.outer in known for store in stores)
-    is_built = any(made.cls is cls for made in model.constructions())
+    is_built = cls in model.built
     return (
         not stores
         or (by_subclass and not is_built)

@@ -89,7 +89,9 @@ class SeedIgnored(Rule):
             found = list(ignores_seed(model, cls))
             if found and epoch_carries_seed(model, module):
                 continue
-            if not found and any(_is_left_to_itself(model, *each) for each in _uses(model, cls)):
+            if not found and any(
+                _is_left_to_itself(model, *each) for each in model.loaded.get(cls, ())
+            ):
                 found = list(seeds_constantly(model, cls))
             if not found:
                 yield from _never_used(model, module, cls)
@@ -117,14 +119,6 @@ def _never_used(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     )
 
 
-def _uses(model: Model, cls: Class) -> Iterator[tuple[Obj, Obj]]:
-    """The objects of the class, each with a loader that draws by it."""
-    for loader in model.loaders:
-        for sampler in model.samplers_of(loader):
-            if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls):
-                yield sampler, loader
-
-
 def _is_left_to_itself(model: Model, sampler: Obj, loader: Obj) -> bool:
     """Whether a sampler of a loader that trains is given no generator to draw from."""
     return feeds_training(model, loader) is True and not any(
@@ -142,9 +136,9 @@ def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[Relat
         return f"`{source.setting.code}`", (seeded,)
     if takes_seed(model, cls):
         return "the `seed` that it is given", ()
-    for sampler in model.constructions():
+    for sampler in model.built.get(cls, ()):
         site = sampler.site
-        if sampler.cls is cls and site is not None and _offers_seed(site.scope):
+        if site is not None and _offers_seed(site.scope):
             built = Related(model.place(site.scope, site), "it is built here")
             return f"the `seed` of `{site.scope.name}`", (built,)
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.origins import is_one_value
 from sampler_lint.analysis.values import Obj, Pack
-from sampler_lint.domain.concepts import COLLECTIVE, SAMPLER_ARGUMENTS
+from sampler_lint.domain.concepts import COLLECTIVE
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.injection import injections, shards_itself
@@ -233,18 +233,16 @@ def _has_one_each(model: Model, cls: Class) -> bool:
     A list of what the loader's own data holds, wherever a loader gets such a sampler.
     """
     found = False
-    for loader in model.loaders:
-        data = model.argument(loader, "dataset") if loader.site is not None else None
-        for name in SAMPLER_ARGUMENTS if loader.site is not None else ():
-            for value in model.passed_to(loader, name):
-                if not isinstance(value, Obj) or value.cls is not cls:
-                    continue
-                lists = _lists_given(model, value)
-                if data is None or not lists:
-                    return False
-                if not all(_is_one_each(model, each, data) for each in lists):
-                    return False
-                found = True
+    for sampler, loader in model.loaded.get(cls, ()):
+        if loader.site is None or sampler.cls is not cls:
+            continue
+        data = model.argument(loader, "dataset")
+        lists = _lists_given(model, sampler)
+        if data is None or not lists:
+            return False
+        if not all(_is_one_each(model, each, data) for each in lists):
+            return False
+        found = True
     return found
 
 
@@ -266,11 +264,9 @@ def _is_one_each(model: Model, given: Pack, data: Expr) -> bool:
 
 def _trained_with(model: Model, cls: Class) -> Call | None:
     """What makes ranks wait for one another that certainly train with the sampler, if they do."""
-    for loader in model.loaders:
-        if loader.site is None or feeds_training(model, loader) is not True:
-            continue
-        given = [value for name in SAMPLER_ARGUMENTS for value in model.passed_to(loader, name)]
-        if any(isinstance(value, Obj) and value.cls is cls for value in given):
+    loaders = (loader for sampler, loader in model.loaded.get(cls, ()) if sampler.cls is cls)
+    for loader in loaders:
+        if loader.site is not None and feeds_training(model, loader) is True:
             joins = trained_together(model, loader.site)
             if joins is not None:
                 return joins

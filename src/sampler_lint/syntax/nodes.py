@@ -11,9 +11,9 @@ No rule is known here, and no other file is read.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 
@@ -690,10 +690,10 @@ def dotted(expr: Expr | None) -> str | None:
     return ".".join(reversed(parts))
 
 
-def positional(args: Iterable[Arg]) -> list[Expr]:
+def positional(args: Sequence[Arg]) -> list[Expr]:
     """The positional ones of arguments, before the first ``*star``."""
-    before = takewhile(lambda arg: arg.stars != 1, args)
-    return [arg.value for arg in before if arg.keyword is None and not arg.stars]
+    end = [*[arg.stars for arg in args], 1].index(1)
+    return [arg.value for arg in args[:end] if arg.keyword is None and not arg.stars]
 
 
 def last_name(expr: Expr) -> str | None:

@@ -30,16 +30,14 @@ from sampler_lint.workspace.project import Module
 
 def constructed(model: Model, module: Module, call: ast.Call) -> Obj | None:
     """What a call of the file as it is builds, if it is a loader, a sampler or a dataset."""
-    place = call.lineno, call.col_offset
-    for made in model.constructions():
-        site = made.site
-        if (
-            site is not None
-            and (site.row, site.col) == place
-            and model.module_of(site.scope) is module
-        ):
-            return made
-    return None
+    known: dict[tuple[int, int], list[tuple[Call, Obj]]] | None = model.memo.get(constructed)
+    if known is None:
+        known = model.memo[constructed] = {}
+        for made in model.constructions():
+            if made.site is not None:
+                known.setdefault((made.site.row, made.site.col), []).append((made.site, made))
+    found = known.get((call.lineno, call.col_offset), ())
+    return next((made for site, made in found if model.module_of(site.scope) is module), None)
 
 
 class Values:

@@ -280,18 +280,23 @@ def _reached_by_name(model: Model, inner: Inner) -> bool:
 
 def asked(model: Model, cls: Class) -> Place | None:
     """Where ``set_epoch`` is called, or got by name, of what may be an instance of the class."""
-    sets = [
-        (call.scope, call, call.func.value)
-        for call in model.epoch_setters
-        if isinstance(call.func, Attr) and call.func.name == "set_epoch"
-    ]
-    for scope, node, receiver in (*sets, *model.epoch_setters_kept):
-        if any(
-            isinstance(value, Obj) and value.cls is cls and value.site is not None
-            for value in model.flow.values(receiver)
-        ):
-            return model.place(scope, node)
-    return None
+    known: dict[Class, Place] | None = model.memo.get(asked)
+    if known is None:
+        known = model.memo[asked] = {}
+        sets = [
+            (call.scope, call, call.func.value)
+            for call in model.epoch_setters
+            if isinstance(call.func, Attr) and call.func.name == "set_epoch"
+        ]
+        for scope, node, receiver in (*sets, *model.epoch_setters_kept):
+            for value in model.flow.values(receiver):
+                if (
+                    isinstance(value, Obj)
+                    and isinstance(value.cls, Class)
+                    and value.site is not None
+                ):
+                    known.setdefault(value.cls, model.place(scope, node))
+    return known.get(cls)
 
 
 def _of_samplers(model: Model, carriers: list[Carrier]) -> bool:

@@ -67,7 +67,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
 def _lost_by_default(model: Model, module: Module, state: EpochState) -> Suspect | None:
     """An epoch that does nothing while a seed is what it is by default: a product with 0."""
     names = [name for name in model.flow.params(state.cls) or () if role_of(name) is Role.SEED]
-    built = [obj for obj in model.constructions() if obj.cls is state.cls]
+    built = model.built.get(state.cls, ())
     given = [any(model.argument(obj, name) is not None for name in names) for obj in built]
     if not names or (given and all(given)):
         return None

@@ -64,8 +64,9 @@ class Reads:
             for module in project.modules_near(near)
             for target in _stored_on_others(module)
         }
+        program = project.program_of(project.module_of(near))
         for module in project.loaded if stored else ():
-            if not project.same_program(module.facts, near):
+            if program and project.program_of(module) not in {program, ""}:
                 continue
             for scope in module.facts.scopes:
                 for read in scope.reads:

@@ -359,8 +359,8 @@ def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
         ):
             calls = (
                 (obj.site, model.flow.argument(obj, param.name))
-                for obj in model.constructions()
-                if obj.cls is cls and obj.site is not None
+                for obj in model.built.get(cls, ())
+                if obj.site is not None
             )
             yield from _not_heeded(
                 model, init, param, store.value, calls, f"the attribute `{target.name}`"
@@ -507,7 +507,7 @@ def _is_default_stored(model: Model, cls: Class, name: str, value: Const) -> boo
             not any(arg.stars for arg in made.args) and given_for(made, name) is None
             for made in inits
         )
-    built = [obj for obj in model.constructions() if obj.cls is cls]
+    built = model.built.get(cls, ())
     return bool(built) and all(model.argument(obj, name) is None for obj in built)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cases import working_in
+from programs import AT_ONCE
 from sampler_lint import engine
 from sampler_lint.options import Options
 
@@ -140,7 +141,8 @@ def test_an_epoch_that_accelerate_overrules(tmp_path: Path, told: str, is_alike:
     assert (begun == resumed) is is_alike
 
 
-STREAM = """\
+STREAM = (
+    """\
 import json
 import os
 
@@ -165,11 +167,13 @@ def main():
     dist.all_gather_object(everything, read)
     if dist.get_rank() == 0:
         print(json.dumps(everything))
-    dist.destroy_process_group()
+    dist.barrier()
 
 
 main()
 """
+    + AT_ONCE
+)
 
 
 def test_a_stream_that_the_fix_splits_by_rank(tmp_path: Path) -> None:
@@ -188,8 +192,7 @@ def _read_by_two(folder: Path) -> list[list[int]]:
     """What each of two ranks reads."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     home = {**os.environ, "HF_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*run, "train.py"], cwd=folder, capture_output=True, text=True, check=True, env=home
-    )
+    done = subprocess.run([*run, "train.py"], cwd=folder, capture_output=True, text=True, env=home)
+    assert done.returncode == 0, done.stderr
     read: list[list[int]] = json.loads(done.stdout.splitlines()[-1])
     return read

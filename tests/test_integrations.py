@@ -8,22 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from programs import AT_ONCE
 from sampler_lint.integrations import Recording
-
-# The program is over, but a thread of gloo's may still abort its process: torch 2.13 under load, in
-# some of a thousand runs, also after `destroy_process_group`.
-AT_ONCE = """
-import os
-
-sys.stdout.flush()
-sys.stderr.flush()
-os._exit(0)
-"""
 
 PLAIN = (
     """
-import sys
-
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

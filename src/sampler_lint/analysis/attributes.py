@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
+from operator import eq
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -135,7 +136,7 @@ class Attributes(Containers):
         def start(var: Var) -> None:
             found = self.project.module_telling(module.path)
             if found is not None:
-                self._stored_from_outside(name, found.facts, module.__eq__, var)
+                self._stored_from_outside(name, found.facts, partial(eq, module), var)
 
         return self._get(("set-in-module", module, name), start)
 

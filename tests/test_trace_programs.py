@@ -84,6 +84,7 @@ collate12/generator_of_the_module collate12/right_mask_generator_of_the_worker
 schedule12/epoch_zero_with_the_schedule_of_the_third
 schedule12/epoch_zero_with_the_schedule_of_many_steps schedule12/right_epoch_with_its_schedule
 schedule12/right_first_epoch_after_a_few_steps
+schedule12/right_first_epoch_of_two_models_with_schedules
 schedule12/right_fine_tuning_with_a_schedule_of_its_own
 """.split()
 

@@ -265,7 +265,7 @@ class Log:
     """When an optimizer's state was loaded: how many passes had begun, and its steps."""
     scheduled: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
     """The first steps of schedules of the learning rate after each of these times: which it was,
-    and how many steps the process had taken."""
+    and how many steps its optimizer had taken in the process."""
     saved: list[Saved] = field(default_factory=list)
     """When it was asked for."""
     written: list[Saved] = field(default_factory=list)

@@ -129,14 +129,15 @@ def _leave_whole(model: Model, sampler: Obj, editor: Editor) -> Fix | None:
     if site is None or site.has_star or site.has_double_star:
         return None
     there = editor.at(model.module_of(site.scope))
-    names = {role_of(name): name for name in parameters(model, sampler)}
+    roles = {name: role_of(name) for name in parameters(model, sampler)}
     missing = []
     for role, value in ((Role.WORLD_SIZE, "1"), (Role.RANK, "0")):
-        if role not in names:
+        names = [name for name, wanted in roles.items() if wanted is role]
+        if len(names) != 1:
             return None
-        given = model.flow.argument(sampler, names[role])
+        given = model.flow.argument(sampler, names[0])
         if given is None:
-            missing.append(f"{names[role]}={value}")
+            missing.append(f"{names[0]}={value}")
         elif any(given is arg.value for arg in site.args):
             there.replace(given, value)
         else:

@@ -111,9 +111,10 @@ class Learning:
         """
         number, count = self._schedules.get(schedule, (len(self._schedules), 0))
         self._schedules[schedule] = number, count + 1
-        if count < FEW_STEPS:
-            last = int(schedule.last_epoch)
-            self._note("scheduled", schedule=number, last=last, taken=self.taken)
+        optimizer = self._optimizers.get(schedule.optimizer)
+        if count < FEW_STEPS and optimizer is not None:
+            last, taken = int(schedule.last_epoch), self._steps[optimizer]
+            self._note("scheduled", schedule=number, last=last, taken=taken)
 
     def _tell_parts(self, optimizer: Any) -> None:
         """Note the ranks that hold parts of one parameter, as its mesh tells."""

@@ -45,6 +45,8 @@ FRAMEWORKS = (
     "fifth_frameworks.txt",
     "ninth_frameworks.txt",
 )
+#: What those import, so that their ranks need not.
+IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")
 
 
 class Program(NamedTuple):
@@ -79,7 +81,8 @@ def main() -> None:
     ]
     tally: dict[str, Counter[str]] = {}
     started = time.monotonic()
-    with World() as world, tempfile.TemporaryDirectory() as folder:
+    imports = IMPORTS if arguments.frameworks else ()
+    with World(imports=imports) as world, tempfile.TemporaryDirectory() as folder:
         for number, program in enumerate(chosen):
             path = Path(folder) / f"train{number}.py"
             path.write_text(program.text, "utf-8")

@@ -15,8 +15,8 @@ from sampler_lint.reporters import FORMATS, Outcome, reporter, shows_edits
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import silence
 
-SMALL = 24
-HALF = 12
+SMALL = 16
+HALF = 10
 FEW = 6
 #: What one of these takes is much already.
 LONG = {"loaders_by_keyword_arguments", "sampler_classes_in_a_chain"}

@@ -47,9 +47,9 @@ def python(folder: Path, script: str) -> str:
     [
         ("exit 1", HarnessError, "ended while it imported torch"),
         (
-            """printf '{"missing": false, "error": "OSError: libtorch.so"}\\n' >&0""",
+            """printf '{"missing": false, "module": "torch", "error": "OSError: no"}\\n' >&0""",
             HarnessError,
-            "torch cannot be imported: OSError: libtorch.so",
+            "torch cannot be imported: OSError: no",
         ),
         ("""printf '{"missing": true, "error": ""}\\n' >&0""", TorchMissingError, "verify"),
         # It says that it is ready, and goes.
@@ -68,6 +68,12 @@ def test_what_is_wrong_with_the_process_that_imports_torch_is_said(
         one.run(__file__)
     assert one._process is None
     assert one._control is None
+
+
+def test_a_module_that_cannot_be_imported_for_the_ranks_is_named() -> None:
+    with World(imports=["json", "no_such_framework"]) as one, pytest.raises(HarnessError) as said:
+        one.run(__file__)
+    assert str(said.value).startswith("no_such_framework cannot be imported: ModuleNotFoundError")
 
 
 def test_a_fork_server_that_does_not_end_is_killed(

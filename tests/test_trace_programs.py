@@ -12,9 +12,10 @@ import pytest
 
 from sampler_lint.harness import invariants
 from sampler_lint.harness.diagnosis import diagnose
+from sampler_lint.harness.world import World
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
-from runs import FRAMEWORKS, PLAIN, Program, programs
+from runs import FRAMEWORKS, IMPORTS, PLAIN, Program, programs
 
 # ruff: noqa: SIM905
 CHOSEN = """
@@ -106,14 +107,20 @@ def test_programs(name, tmp_path, gloo_session):
     check(KNOWN[name], tmp_path, gloo_session)
 
 
-# Each rank imports its framework, which takes most of the time: `benchmarks/runs.py` runs them all.
+@pytest.fixture(scope="module")
+def frameworks_session():
+    with World(imports=IMPORTS) as world:
+        yield world
+
+
+# `benchmarks/runs.py` runs them all.
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
     "program",
     [pytest.param(one, id=one.name) for file in FRAMEWORKS for one in [*programs(file)][::3]],
 )
-def test_frameworks(program, tmp_path, gloo_session):
-    check(program, tmp_path, gloo_session)
+def test_frameworks(program, tmp_path, frameworks_session):
+    check(program, tmp_path, frameworks_session)
 
 
 @pytest.mark.slow

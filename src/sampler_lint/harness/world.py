@@ -52,9 +52,14 @@ class World(contextlib.AbstractContextManager["World"]):
     The fork server behind it is started with the first scenario, and again if it has ended.
     """
 
-    def __init__(self, *, python: str | None = None) -> None:
-        """``python`` is the interpreter that has torch; this one by default."""
+    def __init__(self, *, python: str | None = None, imports: Sequence[str] = ()) -> None:
+        """``python`` is the interpreter that has torch; this one by default.
+
+        Modules named in ``imports`` are imported once, before the ranks are forked, as torch is: a
+        training framework takes seconds, in each rank of each scenario.
+        """
         self._python = python or sys.executable
+        self._imports = tuple(imports)
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._running: set[socket.socket] = set()
@@ -84,7 +89,7 @@ class World(contextlib.AbstractContextManager["World"]):
 
         Raises:
             TorchMissingError: torch is not installed.
-            HarnessError: torch cannot be imported, or the script does not exist.
+            HarnessError: torch or one of ``imports`` cannot be imported, or there is no script.
         """
         path = os.path.abspath(script)
         if not os.path.isfile(path):
@@ -185,7 +190,7 @@ class World(contextlib.AbstractContextManager["World"]):
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [self._python, "-c", _BOOT, inside.__file__],
+                [self._python, "-c", _BOOT, inside.__file__, *self._imports],
                 stdin=theirs.fileno(),
                 env=environment,
                 start_new_session=True,
@@ -199,7 +204,7 @@ class World(contextlib.AbstractContextManager["World"]):
             self._end_server()
             if hello["missing"]:
                 raise TorchMissingError
-            raise HarnessError(f"torch cannot be imported: {hello['error']}")
+            raise HarnessError(f"{hello['module']} cannot be imported: {hello['error']}")
         return self._control
 
     def _end_server(self) -> None:

@@ -45,13 +45,9 @@ def main() -> None:
     os.dup2(null, 0)
     os.dup2(null, 1)
 
-    try:
-        torch = importlib.import_module("torch")
-        importlib.import_module("torch.distributed")
-    except Exception as error:  # a broken torch raises whatever it likes
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-        _answer(control, {"missing": missing, "error": f"{type(error).__name__}: {error}"})
+    if not _imported(control, "torch", "torch.distributed"):
         return
+    torch = sys.modules["torch"]
     # The first optimizer imports it, for 1.7 s, in every rank of every scenario. It warns where
     # NumPy is not installed, which concerns nobody here.
     with contextlib.suppress(Exception), warnings.catch_warnings():
@@ -64,6 +60,9 @@ def main() -> None:
     recording = recorder.install("")
     tame_gloo()
     _look_up_no_names()
+    # Recorded as they import torch's names, which would otherwise escape.
+    if not _imported(control, *sys.argv[1:]):
+        return
     _forget_finalizers()
     gc.freeze()
     with contextlib.suppress(Exception):
@@ -83,6 +82,20 @@ def main() -> None:
                 launch(socket.socket(fileno=sockets[0]), recording)
             os._exit(0)
         os.close(sockets[0])
+
+
+def _imported(control: socket.socket, *names: str) -> bool:
+    """Whether these modules could be imported; the first that could not is told."""
+    name = ""
+    try:
+        for name in names:
+            importlib.import_module(name)
+    except Exception as error:  # a broken module raises whatever it likes
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+        told = f"{type(error).__name__}: {error}"
+        _answer(control, {"missing": missing, "module": name, "error": told})
+        return False
+    return True
 
 
 def _answer(connection: socket.socket, value: dict[str, Any]) -> None:

@@ -36,6 +36,7 @@ PLAIN = (
     "tenth.txt",
     "eleventh.txt",
     "twelfth.txt",
+    "thirteenth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

@@ -87,6 +87,9 @@ schedule12/epoch_zero_with_the_schedule_of_many_steps schedule12/right_epoch_wit
 schedule12/right_first_epoch_after_a_few_steps
 schedule12/right_first_epoch_of_two_models_with_schedules
 schedule12/right_fine_tuning_with_a_schedule_of_its_own
+plateau13/epoch_zero_with_a_schedule_that_watches_the_loss
+plateau13/epoch_zero_after_a_warmup_and_a_decay
+loop13/epoch_told_to_a_batch_sampler_that_wraps
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}

@@ -109,12 +109,14 @@ class Learning:
 
         Some optimizers, SGD among them, do not know how many steps they have taken.
         """
-        number, count = self._schedules.get(schedule, (len(self._schedules), 0))
-        self._schedules[schedule] = number, count + 1
+        last = int(schedule.last_epoch)
+        number, count, before = self._schedules.get(schedule, (len(self._schedules), 0, None))
+        if last == before:
+            return  # a class's own step that calls that of its base
+        self._schedules[schedule] = number, count + 1, last
         optimizer = self._optimizers.get(schedule.optimizer)
         if count < FEW_STEPS and optimizer is not None:
-            last, taken = int(schedule.last_epoch), self._steps[optimizer]
-            self._note("scheduled", schedule=number, last=last, taken=taken)
+            self._note("scheduled", schedule=number, last=last, taken=self._steps[optimizer])
 
     def _tell_parts(self, optimizer: Any) -> None:
         """Note the ranks that hold parts of one parameter, as its mesh tells."""
@@ -182,10 +184,12 @@ def patch_schedules(recorder: Any, module: Any) -> None:
     """Note how far schedules of the learning rate are."""
 
     def stepped(schedule: Any) -> None:
-        if schedule.last_epoch:  # its constructor makes the step to 0
+        if getattr(schedule, "last_epoch", 0):  # its constructor makes the step to 0
             recorder.guarded(recorder.learning.scheduled, schedule)
 
-    _after(module.LRScheduler, "step", stepped)
+    for cls in vars(module).values():
+        if isinstance(cls, type) and issubclass(cls, module.LRScheduler) and "step" in vars(cls):
+            _after(cls, "step", stepped)
 
 
 def patch_saving(recorder: Any, module: Any) -> None:

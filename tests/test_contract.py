@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import importlib
 import itertools
 import json
@@ -778,6 +779,48 @@ def test_a_declared_order_is_no_broken_shuffle() -> None:
 
     verdict = examine(factory, sizes=(40,), world_sizes=(2,)).judgements["reshuffles"]
     assert (verdict.verdict, verdict.reason) == ("n/a", "does not shuffle")
+
+
+class OnePass(Sampler):
+    """As in SenseTime's code for training by iterations: `total_size` is of the rank."""
+
+    def __init__(self, dataset, total_iter, batch_size, num_replicas, rank):
+        self.total_size = total_iter * batch_size
+        order = [i % len(dataset) for i in range(self.total_size * num_replicas)]
+        random.Random(0).shuffle(order)
+        self.indices = order[rank * self.total_size : (rank + 1) * self.total_size]
+        self.passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        if self.passes > 1:
+            raise RuntimeError("not designed to be called more than once")
+        return iter(self.indices)
+
+    def __len__(self):
+        return self.total_size
+
+
+class FailsInTheSecondPass(OnePass):
+    def __iter__(self):
+        self.passes += 1
+        return iter(self.indices[:: [1, "step"][self.passes - 1]])
+
+
+def test_a_second_pass_may_be_refused_but_not_fail() -> None:
+    def of_batches(dataset: Any, num_replicas: int, rank: int) -> BatchSampler:
+        return BatchSampler(OnePass(dataset, 32, 4, num_replicas, rank), 4, drop_last=True)
+
+    for factory in (functools.partial(OnePass, total_iter=32), of_batches):
+        report = examine(factory, **QUICK)
+        assert not report.broken, str(report)
+        assert report.judgements["reshuffles"].reason == "refuses a second pass"
+        assert (
+            "it refuses a second pass, so one epoch was judged: "
+            "RuntimeError: not designed to be called more than once"
+        ) in report.notes
+    report = examine(functools.partial(FailsInTheSecondPass, total_iter=32), **QUICK)
+    assert "raises TypeError" in report.judgements["coverage"].reason
 
 
 def test_samples_that_are_no_indices_are_not_judged_as_such() -> None:

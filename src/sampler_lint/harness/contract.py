@@ -584,6 +584,8 @@ class _Examination:
                 return self._chooses()
         if name == "length-is-true" and not self._has_length():
             return "has no len()"
+        if name == "reshuffles" and any(rank.once for rank in self._traces()):
+            return "refuses a second pass"
         if promise.by_order and self._reads_enough() and not self._shuffles():
             return "does not shuffle"
         if name == "ranks-agree" and self._sharded and self._chooses() and self._follows():
@@ -665,7 +667,9 @@ class _Examination:
                 ranks = self._simulator.world(setting, self._epochs)
                 self._lone = Experiment.of(setting, ranks, self._batch)
             alone = [self._lone]
-        return [(one.setting.size, found) for one in alone for _, _, found in shares(one)]
+        # A declared size explains padding for other ranks, of which there are none.
+        free = [dataclasses.replace(one, total=None) for one in alone]
+        return [(one.setting.size, found) for one in free for _, _, found in shares(one)]
 
     def _endless(self) -> bool:
         some = [one for one in self._kept if one.setting.size] or self._kept
@@ -734,6 +738,8 @@ class _Examination:
                     f"{_where(one.setting)}: each rank reads the same samples in every epoch"
                 )
                 break
+        if once := next((rank.once for rank in self._traces() if rank.once), ""):
+            notes.append(f"it refuses a second pass, so one epoch was judged: {once}")
         unheard = {name for rank in self._traces() for name in rank.collectives}
         if unheard:
             notes.append(

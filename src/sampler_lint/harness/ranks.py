@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dis
 import functools
 import itertools
 import math
@@ -25,7 +26,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 from unittest import mock
 
@@ -166,6 +167,8 @@ class Pass(Reading):
     """It computed for :data:`STUCK` seconds, or ate all memory, before it came to its end."""
     objects: bool = False
     """Its batches are no lists: a dataset must take each as a whole."""
+    refused: bool = False
+    """Its first item was refused by a statement of the sampler's."""
     unanswered: str | None = None
     """What it wanted of the synthetic dataset, which does not have it."""
 
@@ -185,6 +188,8 @@ class RankTrace(Rank):
     """:data:`DECLARED` of it, or of what it wraps."""
     own: dict[str, Any] = field(default_factory=dict)
     """``batch_size`` and ``drop_last`` of the sampler itself."""
+    once: str = ""
+    """What it raised of its own when it was iterated a second time; later passes are none."""
     reopened_empty: bool = False
     """An endless sampler that was left, and then yielded nothing."""
     random_state: dict[str, int] = field(default_factory=dict)
@@ -210,6 +215,21 @@ def _no_sampler(built: Any) -> str | None:
     ):
         return f"it gives an object of `{cls.__name__}`, which is no sampler"
     return None
+
+
+def _is_raised_by(sampler: Any, place: TracebackType | None) -> bool:
+    """Whether a method of the sampler, or of one in it, raised there: by no accident.
+
+    An ``assert`` raises, too.
+    """
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return False
+    frame = place.tb_frame
+    operation = dis.opname[frame.f_code.co_code[place.tb_lasti]]
+    at = frame.f_locals.get("self")
+    return operation == "RAISE_VARARGS" and any(one is at for _, one in inner_samplers(sampler))
 
 
 def plain(item: Any) -> Item:
@@ -425,6 +445,9 @@ class Simulator:
             if current.unanswered:
                 trace.refusal = current.unanswered
                 break
+            if trace.passes and current.refused:
+                trace.once = (current.error or "").removeprefix("raises ")
+                break
             if isinstance(told, str):
                 trace.route = told
             current.number = len(trace.passes)
@@ -469,6 +492,7 @@ class Simulator:
                 current.endless = True
         except Exception as error:
             current.unanswered = _unanswered(error)
+            current.refused = not current.items and _is_raised_by(sampler, error.__traceback__)
             current.error = f"raises {_one_line(error)}"
             current.stuck = isinstance(error, MemoryError)
         current.endless |= len(current.items) >= limit

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
@@ -114,22 +114,24 @@ def _carriers(model: Model, inner: Inner, wrapper: Class) -> Iterator[Carrier]:
         if isinstance(obj.cls, Class):
             if obj.cls is not wrapper and _carries(model, obj.cls, wrapper):
                 yield Carrier(obj, ())
-        elif (path := _path_to_shard(model, obj)) is not None:
-            yield Carrier(obj, path)
+        elif (carrier := _to_shard(model, obj)) is not None:
+            yield carrier
 
 
-def _path_to_shard(model: Model, obj: Obj) -> tuple[str, ...] | None:
-    """How a sampler of torch that shuffles by its epoch is reached from an object of torch."""
+def _to_shard(model: Model, obj: Obj) -> Carrier | None:
+    """How a sampler of torch that shuffles by its epoch may be reached from an object of torch."""
     path = _path_of_loader(model, obj) or epoch_path(model, obj)
     if not isinstance(path, tuple):
         return None
-    target = obj
+    targets: list[Value] = [obj]
     for name in path:
-        known = [v for v in model.flow.ask_field(target, name) if isinstance(v, Obj)]
-        if len(known) != 1:
-            return None
-        target = known[0]
-    return None if _never_shuffles(model, target) or isinstance(target.cls, Class) else path
+        held = [one for one in targets if isinstance(one, Obj)]
+        targets = [value for one in held for value in model.flow.ask_field(one, name)]
+    hear = [one for one in targets if isinstance(one, Obj) and epoch_path(model, one) == ()]
+    shards = [one for one in hear if not isinstance(one.cls, Class)]
+    if any(not _never_shuffles(model, one) for one in shards):
+        return Carrier(obj, path, len(hear) == len(targets))
+    return None
 
 
 def _path_of_loader(model: Model, obj: Obj) -> tuple[str, ...] | None:
@@ -158,7 +160,7 @@ def _carries(model: Model, cls: Class, wrapper: Class) -> bool:
                 if _never_shuffles(model, obj):
                     continue
                 if not isinstance(obj.cls, Class):
-                    if _path_to_shard(model, obj) is not None:
+                    if _to_shard(model, obj) is not None:
                         return True
                 elif obj.cls not in seen:
                     seen.add(obj.cls)

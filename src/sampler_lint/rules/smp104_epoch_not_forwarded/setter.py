@@ -19,6 +19,8 @@ class Carrier(NamedTuple):
     obj: Obj
     path: tuple[str, ...]
     """How its ``set_epoch`` is reached from it."""
+    always: bool = True
+    """Whether there is one whatever it was built with."""
 
 
 def own_setter(owner: Class, functions: tuple[Function, ...]) -> Function | None:
@@ -42,6 +44,7 @@ def forward(
         return None
     path = next(iter(paths), ())
     certain = bool(carriers) and not inner.open and len(carriers) == len(inner.objects)
+    certain = certain and all(carrier.always for carrier in carriers)
     param = "epoch"
     this = "self"
     if own is not None:

@@ -21,7 +21,14 @@ from sampler_lint.analysis.values import (
     View,
 )
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
-from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
+from sampler_lint.domain.epoch_state import (
+    EpochState,
+    Reach,
+    gives_order_when_called,
+    lookup,
+    own_classes,
+    reach,
+)
 from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -79,7 +86,8 @@ def inners(model: Model, state: EpochState) -> list[Inner]:
 
 def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
     cls = state.cls
-    for name in sorted(iterated_attributes(model, state.iteration) | _kept_in_runs(model, state)):
+    iterated = iterated_attributes(model, state.iteration) | _asked_for_order(model, state)
+    for name in sorted(iterated | _kept_in_runs(model, state)):
         values = model.flow.ask_field(Obj(cls), name)
         if not any(
             isinstance(value, (Obj, Pack, Table)) for value in values
@@ -119,6 +127,25 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
                 yield Inner(
                     _owner(model, cls, name), (name, inner), values, many=False, param=param
                 )
+
+
+def _asked_for_order(model: Model, state: EpochState) -> set[str]:
+    """The attributes that hold what a pass gets its order from by calling it."""
+    called = {
+        held.name
+        for call in state.iteration.calls
+        if isinstance(call.func, Attr)
+        and isinstance(held := call.func.value, Attr)
+        and self_class(held.value) is not None
+    }
+    return {
+        name
+        for name in called
+        for value in model.flow.ask_field(Obj(state.cls), name)
+        if isinstance(value, Obj)
+        and isinstance(value.cls, Class)
+        and gives_order_when_called(model, value.cls)
+    }
 
 
 def _kept_in_runs(model: Model, state: EpochState) -> set[str]:

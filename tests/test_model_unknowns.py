@@ -128,6 +128,31 @@ def test_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "too much to follow" in asked(Tree(tmp_path, {"main.py": source}))
 
 
+@pytest.mark.parametrize("key", ["shuffle", "batch_size"])
+def test_what_a_dict_holds_stays_unknown_where_it_was_too_much_to_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    source = f"""
+        given = {{"batch_size": 4}}
+        given["shuffle"] = True
+        given.pop("batch_size")
+        loader = DataLoader(d, **given)
+        probe_loader("x", given["{key}"])
+    """
+    lost = set()
+    for steps in range(12):
+        tree = Tree(tmp_path, source)
+        flow = tree.model.flow
+        (loader,) = tree.model.loaders
+        monkeypatch.setattr(solver, "MOST_STEPS", steps)
+        flow.values(tree.asked("x"))
+        monkeypatch.undo()
+        given = flow.argument(loader, key)
+        assert given is not None or flow.may_be_passed(loader, key)
+        lost.add(given is None)
+    assert lost == ({False, True} if key == "shuffle" else {True})
+
+
 def test_a_hierarchy_too_deep_is_said(tmp_path: Path) -> None:
     classes = "".join(f"class C{n}(C{n - 1}):\n    pass\n" for n in range(1, 80))
     tree = Tree(tmp_path, {"main.py": f"{TORCH}class C0(Sampler):\n    pass\n{classes}"})

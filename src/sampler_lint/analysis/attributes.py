@@ -538,7 +538,10 @@ class Attributes(Containers):
         for arg in site.args:
             if arg.stars == 2:
                 tables = [value for value in self._starred(obj, arg) if isinstance(value, Table)]
-                found = {put for table in tables for _, put, _ in self.entries(table, name, site)}
+                entries = [self.entries(table, name, site) for table in tables]
+                if None in entries:
+                    return None
+                found = {put for each in entries for _, put, _ in each or ()}
                 found |= {own for t in tables if (own := table_entry(t, name)) is not None}
                 if len(found) == 1 and all(self._surely_has(t, name, site) for t in tables):
                     return found.pop()
@@ -560,7 +563,7 @@ class Attributes(Containers):
             return False
         return table_entry(table, name) is not None or any(
             not path and surely_runs_before(stmt_of(owner), site.stmt)
-            for owner, _, path in self.entries(table, name, site)
+            for owner, _, path in self.entries(table, name, site) or ()
         )
 
     def _is_taken(self, table: Table, key: str, site: Call) -> bool:
@@ -571,9 +574,10 @@ class Attributes(Containers):
         def start(var: Var) -> None:
             self._fill_from(taken, lambda: taken_from_dicts(facts, key), table, var)
 
-        self._solve_within(lambda: self._get(("taken", table, key), start))
-        found = self._waiting[taken][table.node].found
-        return any(may_run_before(stmt_of(source), site.stmt) for source, _ in found)
+        found = self._told(taken, table, lambda: self._get(("taken", table, key), start))
+        return found is None or any(
+            may_run_before(stmt_of(source), site.stmt) for source, _ in found
+        )
 
     def may_be_passed(self, obj: Obj, name: str) -> bool:
         """Whether the argument could arrive by ``*args`` or ``**kwargs`` that are not followed."""
@@ -600,7 +604,7 @@ class Attributes(Containers):
                 if any(
                     not is_closed(value)
                     or table_entry(value, name) is not None
-                    or self.entries(value, name, obj.site)
+                    or self.entries(value, name, obj.site) != []
                     for value in tables
                     if isinstance(value, Table)
                 ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from sampler_lint import catalog
@@ -12,6 +12,7 @@ from sampler_lint.analysis.hierarchy import Hierarchy
 from sampler_lint.analysis.reaching import may_run_before
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    TOO_MUCH,
     AnyModule,
     ClassRef,
     Ext,
@@ -302,14 +303,23 @@ class Containers(Hierarchy):
             lambda: self._get(("held", container), partial(self._iterate, container))
         )
 
-    def entries(self, table: Table, key: str, site: Call) -> list[Filling]:
-        """What is put into a dict under a key and may be there at a call."""
+    def entries(self, table: Table, key: str, site: Call) -> list[Filling] | None:
+        """What is put into a dict under a key and may be there at a call; None if not known."""
         facts = table.node.scope.module
-        self._solve_within(partial(self._held, table, key))
-        found = self._waiting["stored", facts, key][table.node].found
+        found = self._told(("stored", facts, key), table, partial(self._held, table, key))
+        if found is None:
+            return None
         owners = put_by(facts, key)
         fillings = ((owners[source], source, path) for source, path in found)
         return [put for put in fillings if may_run_before(stmt_of(put[0]), site.stmt)]
+
+    def _told(
+        self, key: object, table: Table, find: Callable[[], Var]
+    ) -> Collection[tuple[Expr, tuple[Part, ...]]] | None:
+        """What a table waits for and was told; None where there was too much to follow."""
+        values = self._solve_within(find)
+        waiting = self._waiting.get(key, {}).get(table.node)
+        return None if waiting is None or TOO_MUCH in values else waiting.found
 
     def _fill_from(
         self, key: object, fillings: Callable[[], Iterable[Filling]], held: Pack | Table, var: Var

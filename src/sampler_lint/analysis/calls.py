@@ -47,7 +47,6 @@ from sampler_lint.analysis.values import (
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
 from sampler_lint.syntax.navigation import (
-    binder_of,
     built_by_itself,
     imported_by_call,
     method_around,
@@ -66,13 +65,11 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
-    Imported,
     Index,
     Name,
     Param,
     Scope,
     Seq,
-    dotted,
     last_name,
 )
 from sampler_lint.workspace.aliases import called_by
@@ -105,6 +102,7 @@ class Calls(Attributes):
         self._rests: dict[tuple[Function, Call], Pack] = {}
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
+        self._candidates: dict[Function, tuple[Call, ...]] = {}
         self._imported = ImportedFiles(project)
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
@@ -606,8 +604,14 @@ class Calls(Attributes):
             made = self._kwargs[function, call] = Table(collected(function, call))
         return made
 
-    def call_candidates(self, function: Function) -> Iterator[Call]:
+    def call_candidates(self, function: Function) -> tuple[Call, ...]:
         """The calls whose spelling could mean ``function``."""
+        known = self._candidates.get(function)
+        if known is None:
+            known = self._candidates[function] = tuple(self._spelled_alike(function))
+        return known
+
+    def _spelled_alike(self, function: Function) -> Iterator[Call]:
         names = [called_by(function)]
         if function.name == "__next__":
             names.append("next")
@@ -630,7 +634,7 @@ class Calls(Attributes):
         for name in dict.fromkeys(names):
             calls = self.project.calls_near(name, function)
             if len(calls) > MOST_CALLERS:
-                calls = [call for call in calls if self._may_mean(call, function)]
+                calls = [call for call in calls if self._imported.may_mean(call, function)]
             if len(calls) <= MOST_CALLERS:
                 yield from calls
 
@@ -644,30 +648,6 @@ class Calls(Attributes):
             for target in call.stmt.targets
         )
         return [*dict.fromkeys(name for each in targets if (name := last_name(each)) is not None)]
-
-    def _may_mean(self, call: Call, function: Function) -> bool:
-        """Whether a call that spells a function's name may call it, by the rules of scopes.
-
-        In a tree of scripts that each define a `train`, these tell nearly all of them apart.
-        """
-        root = dotted(call.func)
-        if root is None:
-            return True
-        first, _, rest = root.partition(".")
-        owner = binder_of(call.scope, first)
-        if owner is None or (rest and function.cls is not None):
-            return True
-        if rest and self.project.stores_near(function.name, function):
-            return True  # an object may have it as an attribute
-        for binding in owner.bindings[first]:
-            if isinstance(binding.payload, Imported):
-                module = self.project.module_of(call.scope)
-                found = self.project.files_meant(binding.payload, module)
-                if self._imported.lead_to(found, self.project.module_of(function).path):
-                    return True
-            elif not rest and (binding.how != "def" or binding.payload is function):
-                return True
-        return False
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""

@@ -33,6 +33,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     Loop,
+    Map,
     Node,
     Return,
     Scope,
@@ -184,6 +185,11 @@ class Editor:
         items = self._arguments(call).items
         start = items[_number_of(items, offsets(self.source, value)[0])].start
         return self._put(start, start, f"{name}=")
+
+    def add_entry(self, display: Map, key: str, code: str) -> Editor:
+        """Write an entry below the others of a dict display that has some, and no ``**more``."""
+        found = _by_tokens(self.source.text, self._span(display)[0], "{")
+        return self._append_to(found, f"{key}: {code}")
 
     def _arguments(self, call: Call) -> _Items:
         """The call's arguments as they stand in its parentheses."""
@@ -614,8 +620,8 @@ def _number_of(items: list[_Item], offset: int) -> int:
     raise EditError("no such argument")
 
 
-def _by_tokens(text: str, start: int) -> _Items:
-    """What stands in the first pair of parentheses behind ``start``.
+def _by_tokens(text: str, start: int, bracket: str = "(") -> _Items:
+    """What stands in the first pair of parentheses, or other brackets, behind ``start``.
 
     Told by Python's own tokens: a comma or a parenthesis in a comment or a string is none.
 
@@ -641,17 +647,17 @@ def _by_tokens(text: str, start: int) -> _Items:
             begin = start + starts[token.start[0] - 1] + token.start[1]
             end = start + starts[token.end[0] - 1] + token.end[1]
             kind = token.exact_type
-            if opened and depth == 1 and kind in {tokenize.RPAR, tokenize.COMMA}:
+            if opened and depth == 1 and (kind in _CLOSES or kind == tokenize.COMMA):
                 if first is not None:
                     items.append(_Item(first, last, end if kind == tokenize.COMMA else None))
                 first = None
-                if kind == tokenize.RPAR:
+                if kind in _CLOSES:
                     return _Items(opened, items, begin)
                 continue
             if opened and first is None:
                 first = begin
             last = end
-            if not depth and kind == tokenize.LPAR:
+            if not depth and token.string == bracket:
                 opened = end
             # The first may close a parenthesis around what is called.
             depth = max(0, depth + (kind in _OPENS) - (kind in _CLOSES))

@@ -32,6 +32,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Imported,
     Loop,
     Map,
     Node,
@@ -98,20 +99,22 @@ class Editor:
         """What was written as a fix; one that drops a comment is unsafe, whatever was asked for.
 
         A comment that another edit of the fix writes again is moved, not dropped. ``because``
-        says what speaks against it, if it is unsafe.
+        says what speaks against it, if it is unsafe. There is none that drops a ``name := …``.
         """
-        if applicability is Applicability.SAFE and self._drops_comment:
+        if self._drops(_WALRUS):
+            raise EditError(f"{self.module.display}: takes away what assigns a name")
+        if applicability is Applicability.SAFE and self._drops(_COMMENT):
             applicability, because = Applicability.UNSAFE, "it drops a comment"
         is_unsafe = applicability is Applicability.UNSAFE
         return Fix(message, applicability, self.edits, because if is_unsafe else "")
 
-    @property
-    def _drops_comment(self) -> bool:
-        comments: Counter[str] = Counter()
+    def _drops(self, pattern: re.Pattern[str]) -> bool:
+        """Whether something of the kind stands nowhere any more."""
+        found: Counter[str] = Counter()
         for edit, module in self._edits.items():
-            comments.update(_COMMENT.findall(edit.content))
-            comments.subtract(_COMMENT.findall(module.source.text[edit.start : edit.end]))
-        return any(count < 0 for count in comments.values())
+            found.update(pattern.findall(edit.content))
+            found.subtract(pattern.findall(module.source.text[edit.start : edit.end]))
+        return any(count < 0 for count in found.values())
 
     # ------------------------------------------------------------------------ expressions
 
@@ -378,6 +381,28 @@ class Editor:
         if new < name or self.source.text[last:end].lstrip().startswith("as "):
             return self._put(first, first, f"{new}, ")
         return self._put(last, last, f", {new}")
+
+    def import_module(self, name: str) -> Editor:
+        """Import a module of Python's own, in its place among the first of the file's imports."""
+        imports: dict[Stmt, str] = {}
+        for bindings in self.module.facts.bindings.values():
+            for binding in bindings:
+                imported, stmt = binding.payload, binding.stmt
+                if stmt is None or stmt.block is not self.module.facts.body:
+                    continue
+                if isinstance(imported, Imported) and imported.name != "__future__":
+                    imports[stmt] = "" if imported.attribute else imported.name
+        above: Stmt | None = None
+        for stmt in sorted(imports, key=_begin):
+            is_next = above is None or stmt.row == above.end_row + 1
+            if not is_next or not imports[stmt] or imports[stmt] > name:
+                if above is None:
+                    return self.insert_before(stmt, f"import {name}")
+                break
+            above = stmt
+        if above is None:
+            raise EditError(f"{self.module.display}: nothing is imported")
+        return self.insert_after(above, f"import {name}")
 
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
         """Take out a statement, which stands on lines of its own."""
@@ -708,6 +733,7 @@ def _behind(region: Region, comma: object) -> int | None:
     return region.span(comma)[1] if isinstance(comma, cst.Comma) else None
 
 
+_WALRUS = re.compile(r"\w+\s*:=")
 #: A ``#`` in a string is taken for a comment, too: that errs on the safe side.
 _COMMENT = re.compile(r"#[^\r\n]*")
 _F_STRING = re.compile(r"""\b[rR]?[fF][rR]?["']""")

@@ -15,10 +15,11 @@ from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pas
 from sampler_lint.domain.undivided import left_iterable, trained_together, undivided
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module
+from sampler_lint.edits.part_fixes import read_by_worker
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Call, Class, last_name
+from sampler_lint.syntax.nodes import Call, Class, Function, last_name
 
 
 class IterableNotSplit(Rule):
@@ -52,9 +53,10 @@ class IterableNotSplit(Rule):
 
     Fix safety:
         Unsafe: a stream of `datasets` is passed through `split_dataset_by_node`, where the file
-        imports `torch.distributed`; the processes have to be joined before. No other fix is
-        offered: in each worker, take every `num_workers`-th sample starting at `id`, both from
-        `torch.utils.data.get_worker_info()`; do the same for ranks.
+        imports `torch.distributed`; the processes have to be joined before. An `__iter__` that asks
+        for no worker goes over every `num_workers`-th item, starting at `id`, both from
+        `torch.utils.data.get_worker_info()`: wrong where a pass joins several items to a sample,
+        or counts them. No other fix is offered; for ranks, do the same.
 
     How it is proved:
         Invariant `runs`: the fixture counts the samples of an epoch and stops if there are more
@@ -101,6 +103,7 @@ class IterableNotSplit(Rule):
                         Related(model.place_of(dataset), "the dataset is built here"),
                     ),
                     grade=grade,
+                    fix=None if asks else partial(_by_worker, model, iterate),
                     effect=f"{_WHY[asks]}: with N workers every sample is read N times",
                     advice="split it by worker in `__iter__` (`get_worker_info()`)",
                 )
@@ -112,6 +115,10 @@ _WHY = (
     "the dataset never calls `get_worker_info()`",
     "the dataset does not divide by what `get_worker_info()` tells it",
 )
+
+
+def _by_worker(model: Model, iterate: Function, editor: Editor) -> Fix | None:
+    return read_by_worker(iterate, editor.at(model.module_of(iterate)))
 
 
 def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:

@@ -183,6 +183,15 @@ class Editor:
         item = items[_number_of(items, offsets(self.source, value)[0])]
         return self._put(item.start, item.end, f"{keyword}={code}")
 
+    def insert_argument(self, call: Call, before: Expr, code: str) -> Editor:
+        """Pass another positional argument behind the one with this value, laid out like it."""
+        items = self._arguments(call).items
+        number = _number_of(items, offsets(self.source, before)[0])
+        item, beside = items[number], items[min(number + 1, len(items) - 1)]
+        indent = self._alone_before(beside.start)
+        gap = " " if indent is None else f"{self.source.newline}{indent}"
+        return self._put(item.end, item.end, f",{gap}{code}")
+
     def name_argument(self, call: Call, value: Expr, name: str) -> Editor:
         """Pass a positional argument by its name."""
         items = self._arguments(call).items

@@ -14,6 +14,7 @@ from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pass
 from sampler_lint.domain.undivided import left_iterable, trained_together, undivided
 from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.loader_fixes import named_beside
 from sampler_lint.edits.names import imported_module
 from sampler_lint.edits.part_fixes import read_by_worker
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -56,7 +57,8 @@ class IterableNotSplit(Rule):
         imports `torch.distributed`; the processes have to be joined before. An `__iter__` that asks
         for no worker goes over every `num_workers`-th item, starting at `id`, both from
         `torch.utils.data.get_worker_info()`: wrong where a pass joins several items to a sample,
-        or counts them. No other fix is offered; for ranks, do the same.
+        or counts them. Shards of webdataset are divided by its own splitters: there have to be
+        enough of them. No other fix is offered; for ranks, do the same.
 
     How it is proved:
         Invariant `runs`: the fixture counts the samples of an epoch and stops if there are more
@@ -182,6 +184,7 @@ def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
             effect="`num_workers` workers give every sample as many times",
             advice="put `wds.split_by_worker` behind the list of shards",
             why=(why,),
+            fix=partial(_divide, model, pipeline.made, "split_by_worker"),
             grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
         )
     joins = None if pipeline.by_node else trained_together(model, made)
@@ -192,11 +195,31 @@ def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
             f"this `{unparse(made.func)}` trains in several processes, and each reads all shards",
             effect="every sample comes once for each rank",
             advice="divide the shards by `wds.split_by_node`",
+            fix=partial(_divide, model, pipeline.made, "split_by_node"),
             why=(
                 why,
                 Related(model.place(joins.scope, joins), "the program runs as several processes"),
             ),
         )
+
+
+def _divide(model: Model, pipeline: Call, splitter: str, editor: Editor) -> Fix | None:
+    """Let a splitter of webdataset choose among a pipeline's shards."""
+    there = editor.at(model.module_of(pipeline.scope))
+    named = named_beside(there, pipeline.func, splitter)
+    if named is None:
+        return None
+    keeps_all = pipeline.keyword(_GIVEN_BY[splitter])
+    if keeps_all is not None:
+        there.replace(keeps_all, named)
+    else:
+        there.insert_argument(pipeline, pipeline.positional[0], named)
+    why = "there have to be shards for each"
+    return editor.fix(f"Divide the shards by `{named}`", Applicability.UNSAFE, why)
+
+
+#: The arguments of ``WebDataset`` that are told a splitter.
+_GIVEN_BY = {"split_by_node": "nodesplitter", "split_by_worker": "workersplitter"}
 
 
 def _grade(model: Model, loader: Obj) -> Grade | None:

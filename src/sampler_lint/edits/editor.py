@@ -23,7 +23,7 @@ from sampler_lint.edits.names import first_definition, name_of
 from sampler_lint.edits.region import EditError, Region, offsets
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.source import LINE_END, SourceFile
-from sampler_lint.syntax.navigation import blocks
+from sampler_lint.syntax.navigation import blocks, statements
 from sampler_lint.syntax.nodes import (
     Bin,
     Call,
@@ -36,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Loop,
     Map,
     Node,
+    Raise,
     Return,
     Scope,
     Simple,
@@ -286,12 +287,12 @@ class Editor:
     # ------------------------------------------------------------------------ statements
 
     def insert_before(self, stmt: Stmt, *lines: str) -> Editor:
-        """Write lines before a statement, indented like it."""
+        """Write lines before a statement and the comments directly above it, indented like it."""
         if self._unfolded(stmt, lines) is not None:
             return self
         first = self._first_in_line(stmt)
         indent = line_indent(self.source, first.row)
-        return self._lines(_begin(first)[0], _indented(indent, lines))
+        return self._lines(self._with_comments(_begin(first)[0]), _indented(indent, lines))
 
     def insert_after(self, stmt: Stmt, *lines: str) -> Editor:
         """Write lines below a statement, indented like it."""
@@ -305,20 +306,10 @@ class Editor:
         return self._lines(row + 1, _indented(indent, lines))
 
     def insert_first(self, owner: Loop | Function, *lines: str) -> Editor:
-        """Write lines before the first statement of a loop's or function's body.
-
-        Comments directly above that statement stay with it.
-        """
+        """Write lines before the first statement of a loop's or function's body."""
         if not owner.body:
             return self._after_docstring(owner, lines)
-        if self._unfolded(owner.body[0], lines) is not None:
-            return self
-        first = self._first_in_line(owner.body[0])
-        indent = line_indent(self.source, first.row)
-        row = _begin(first)[0]
-        while row - 1 > owner.row and self.source.line(row - 1).startswith(f"{indent}#"):
-            row -= 1
-        return self._lines(row, _indented(indent, lines))
+        return self.insert_before(owner.body[0], *lines)
 
     def _unfolded(self, stmt: Stmt, lines: Iterable[str] = ()) -> str | None:
         """The indentation of a body that stood behind its colon, now in lines of its own.
@@ -361,6 +352,15 @@ class Editor:
             return self.insert_before(last, *lines)
         return self.insert_after(last, *lines)
 
+    def store(self, init: Function, *lines: str) -> Editor:
+        """Write lines in a constructor below the rest, but above what may leave it early."""
+        for stmt in init.body:
+            if any(isinstance(inner, Return) for inner in statements([stmt])):
+                return self.insert_before(stmt, *lines)
+        if init.body and isinstance(init.body[-1], Raise):
+            raise EditError(f"{self.module.display}:{init.row}: never returns")
+        return self.append(init, *lines)
+
     def _after_docstring(self, owner: Stmt | Function, lines: Iterable[str]) -> Editor:
         """Write lines below the docstring that is all a function holds."""
         inside = line_indent(self.source, owner.row) + self.source.indent
@@ -373,10 +373,7 @@ class Editor:
         first = first_definition(self.module)
         if first is None:
             raise EditError(f"{self.module.display}: nothing is defined")
-        row = _begin(first)[0]
-        # Comments directly above a definition belong to it.
-        while row > 1 and self.source.line(row - 1).lstrip().startswith("#"):
-            row -= 1
+        row = self._with_comments(_begin(first)[0])
         return self._lines(row, [*lines, "", ""])
 
     def import_beside(self, statement: Stmt, name: str, new: str) -> Editor:
@@ -405,8 +402,8 @@ class Editor:
         for stmt in sorted(imports, key=_begin):
             is_next = above is None or stmt.row == above.end_row + 1
             if not is_next or not imports[stmt] or imports[stmt] > name:
-                if above is None:
-                    return self.insert_before(stmt, f"import {name}")
+                if above is None:  # what stands above may be the file's own head
+                    return self._lines(self._first_in_line(stmt).row, [f"import {name}"])
                 break
             above = stmt
         if above is None:
@@ -475,12 +472,17 @@ class Editor:
         if self._first_in_line(stmt) is not stmt or (rest and not rest.startswith("#")):
             raise EditError(f"{self.module.display}:{stmt.row}: shares a line")
         if with_comments:
-            indent = line_indent(source, first)
-            while first > 1 and source.line(first - 1).startswith(f"{indent}#"):
-                first -= 1
+            first = self._with_comments(first)
         starts = source.line_starts
         end = starts[stmt.end_row] if stmt.end_row < len(starts) else len(source.text)
         return starts[first - 1], end
+
+    def _with_comments(self, row: int) -> int:
+        """The first of the rows of comments directly above a row, which belong to it."""
+        indent = line_indent(self.source, row)
+        while row > 1 and self.source.line(row - 1).startswith(f"{indent}#"):
+            row -= 1
+        return row
 
     def _first_in_line(self, stmt: Stmt) -> Stmt:
         """The statement, or that of its block which its first line begins with.

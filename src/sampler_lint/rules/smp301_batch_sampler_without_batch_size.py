@@ -17,7 +17,7 @@ from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
 from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements
-from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name
+from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name, Return
 from sampler_lint.workspace.project import Module
 
 
@@ -311,11 +311,13 @@ def _factors(expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]) 
 def _set_missing(
     cls: Class, missing: list[str], size: str, applicability: Applicability, editor: Editor
 ) -> Fix | None:
-    """Set the attributes after the last attribute that ``__init__`` sets."""
+    """Set the attributes after the last attribute that ``__init__`` sets in any case."""
     init = cls.method("__init__")
     assert init is not None
     last = None
     for stmt in init.body:
+        if any(isinstance(inner, Return) for inner in statements([stmt])):
+            break
         if isinstance(stmt, Assign) and any(
             isinstance(t, Attr) and self_class(t.value) is cls for t in stmt.targets
         ):

@@ -36,8 +36,6 @@ from sampler_lint.syntax.nodes import (
     Const,
     Function,
     Name,
-    Raise,
-    Return,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -455,10 +453,8 @@ def _asked(model: Model, cls: Class) -> set[str]:
 def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) -> Suspect:
     why = (Related(module.place(read), "read here"),)
 
-    def fix(editor: Editor) -> Fix | None:
-        if init.body and isinstance(init.body[-1], (Return, Raise)):
-            return None
-        editor.append(init, f"{init.params[0].name}.{name} = 0")
+    def fix(editor: Editor) -> Fix:
+        editor.store(init, f"{init.params[0].name}.{name} = 0")
         return editor.fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE)
 
     return Suspect(

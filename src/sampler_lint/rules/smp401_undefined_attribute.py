@@ -273,9 +273,9 @@ def _skipped_base(model: Model, cls: Class, name: str) -> str | None:
 def _set_zero(cls: Class, name: str, editor: Editor) -> Fix | None:
     """Let the constructor set the epoch to what torch's own begins with."""
     init = cls.method("__init__")
-    if init is None or init.self_name is None or isinstance(init.body[-1], (Return, Raise)):
+    if init is None or init.self_name is None:
         return None
-    editor.append(init, f"{init.self_name}.{name} = 0")
+    editor.store(init, f"{init.self_name}.{name} = 0")
     return editor.fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE)
 
 

@@ -335,6 +335,16 @@ def _is_bound_in(stmt: Stmt, expr: Expr) -> bool:
     )
 
 
+def binds_between(first: Stmt, last: Stmt, expr: Expr) -> bool:
+    """Whether a statement from one to another, which it leaves out, binds a name that is read."""
+    return any(
+        binding.stmt is not None and first.order <= binding.stmt.order < last.order
+        for name in walk(expr)
+        if isinstance(name, Name)
+        for binding in name.scope.bindings.get(name.id, ())
+    )
+
+
 def move_to_top(
     found: EpochLoop,
     call: Call,
@@ -350,6 +360,10 @@ def move_to_top(
     moved = _movable(found, call)
     if epoch is None or not call.positional or moved is None:
         return None
+    if call.scope is found.loop.scope and found.loop.encloses(moved.old):
+        read = [call.func, *([moved.new.test] if isinstance(moved.new, If) else [])]
+        if any(binds_between(found.loop.body[0], moved.old, expr) for expr in read):
+            return None
     for loop in also:
         if (counter := epoch_expression(loop)) is None:
             return None

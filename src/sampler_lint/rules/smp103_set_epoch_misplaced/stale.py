@@ -19,8 +19,9 @@ from sampler_lint.edits.loader_fixes import start_workers_anew
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp103_set_epoch_misplaced.moment import binds_between
 from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import counter_around
-from sampler_lint.syntax.navigation import same, self_class, unparse, walk
+from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -31,7 +32,6 @@ from sampler_lint.syntax.nodes import (
     ExprStmt,
     For,
     Function,
-    Name,
     Node,
     Scope,
     Stmt,
@@ -274,12 +274,7 @@ def _after_iterator(model: Model) -> Iterator[Suspect]:
 
 def _before(place: Stmt, stmt: ExprStmt, call: Call, editor: Editor) -> Fix | None:
     """Move a call above another statement of its block, unless what it reads comes later."""
-    if any(
-        binding.stmt is not None and place.order <= binding.stmt.order < stmt.order
-        for name in walk(call)
-        if isinstance(name, Name)
-        for binding in name.scope.bindings.get(name.id, ())
-    ):
+    if binds_between(place, stmt, call):
         return None
     editor.insert_before(place, *editor.lines_of(stmt, call, text_of(editor.source, call)))
     editor.delete(stmt, with_comments=True)

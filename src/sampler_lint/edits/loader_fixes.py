@@ -5,7 +5,7 @@ from __future__ import annotations
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import imported_as, text_of, visible
+from sampler_lint.edits.names import imported_as, imported_module, text_of, visible
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Name
 
@@ -29,6 +29,30 @@ def named_beside(editor: Editor, known: Expr, new: str) -> str | None:
             editor.import_beside(binding.stmt, imported.attribute, new)
             return new
     return None
+
+
+def named_in(editor: Editor, package: str, name: str) -> str | None:
+    """How a file can name what a package has; the package is imported, if need be."""
+    module = editor.module
+    known = imported_as(module, name)
+    if known is not None:
+        return known
+    spelled = imported_module(module, package)
+    if spelled is not None:
+        return f"{spelled}.{name}"
+    if visible(module.facts, name):
+        return None
+    for bindings in module.facts.bindings.values():
+        for binding in bindings:
+            imported = binding.payload
+            if isinstance(imported, Imported) and imported.name == package and binding.stmt:
+                assert imported.attribute is not None
+                editor.import_beside(binding.stmt, imported.attribute, name)
+                return name
+    if visible(module.facts, package):
+        return None
+    editor.import_module(package)
+    return f"{package}.{name}"
 
 
 def pass_shuffle(

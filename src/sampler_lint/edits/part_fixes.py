@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import fresh_name, imported_as, imported_module, visible
+from sampler_lint.edits.loader_fixes import named_in
+from sampler_lint.edits.names import fresh_name
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.syntax.navigation import expressions, nodes_in, statements, walk
-from sampler_lint.syntax.nodes import Expr, For, Function, Imported, Name, Seq, While, Yield
+from sampler_lint.syntax.nodes import Expr, For, Function, Name, Seq, While, Yield
 
 
 def read_by_worker(iterate: Function, editor: Editor) -> Fix | None:
     """Let an ``__iter__`` go over every so many samples, beginning at the worker's number."""
     read = _read_by(iterate)
-    asks = _named(editor, "torch.utils.data", "get_worker_info")
-    takes = _named(editor, "itertools", "islice")
+    asks = named_in(editor, "torch.utils.data", "get_worker_info")
+    takes = named_in(editor, "itertools", "islice")
     if not read or asks is None or takes is None:
         return None
     if any(isinstance(each, Seq) for each in read):
@@ -51,27 +52,3 @@ def _read_by(iterate: Function) -> list[Expr]:
         return handed_on
     # What a loop over its part leaves in a list is of that part.
     return [each.iter for each in loops if isinstance(each, For)] if all(is_rest) else []
-
-
-def _named(editor: Editor, package: str, name: str) -> str | None:
-    """How a file can name what a package has; the package is imported, if need be."""
-    module = editor.module
-    known = imported_as(module, name)
-    if known is not None:
-        return known
-    spelled = imported_module(module, package)
-    if spelled is not None:
-        return f"{spelled}.{name}"
-    if visible(module.facts, name):
-        return None
-    for bindings in module.facts.bindings.values():
-        for binding in bindings:
-            imported = binding.payload
-            if isinstance(imported, Imported) and imported.name == package and binding.stmt:
-                assert imported.attribute is not None
-                editor.import_beside(binding.stmt, imported.attribute, name)
-                return name
-    if visible(module.facts, package):
-        return None
-    editor.import_module(package)
-    return f"{package}.{name}"

@@ -7,7 +7,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_as, imported_module, text_of, visible
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Name
+from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Name, dotted
 
 
 def named_beside(editor: Editor, known: Expr, new: str) -> str | None:
@@ -69,6 +69,21 @@ def pass_shuffle(
     else:
         editor.replace(shuffle, text)
     return editor.fix(f"Pass `shuffle={text}`", applicability, why)
+
+
+def shuffle_without(
+    editor: Editor,
+    site: Call,
+    sampler: Expr,
+    shuffle: Expr | None,
+    applicability: Applicability,
+    why: str = "",
+) -> Fix | None:
+    """Let a loader shuffle where it gets no sampler."""
+    if dotted(sampler) is None:
+        return None
+    text = f"{text_of(editor.source, sampler)} is None"
+    return pass_shuffle(editor, site, shuffle, text, applicability, why)
 
 
 def divide(model: Model, loader: Obj, editor: Editor) -> Fix | None:

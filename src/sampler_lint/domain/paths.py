@@ -494,8 +494,10 @@ class _Run:
             kinds = {kind: None for kind in kinds if kind[0] is not True}
         if not kinds:
             kinds[_UNKNOWN] = None
-        if len(kinds) > 1 and isinstance(expr, Call) and _is_told(expr):
-            # The factory decides by what it is told here.
+        if len(kinds) > 1 and (
+            isinstance(expr, Index) or (isinstance(expr, Call) and _is_told(expr))
+        ):
+            # What was put there may hang on the same tests; a factory decides by what it is told.
             return [Sym(key, origin=expr)]
         if len(kinds) == 1:
             none, truth, given = next(iter(kinds))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
-from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.origins import LOCAL, depends_on, origins
 from sampler_lint.domain.concepts import EPOCH, RANGES
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.options import looked_up
@@ -12,16 +13,18 @@ from sampler_lint.domain.resuming import is_loaded
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
     Call,
+    Compare,
     Const,
     Expr,
     For,
     Function,
     Map,
+    Name,
     Return,
     Scope,
     Stmt,
@@ -33,14 +36,28 @@ from sampler_lint.syntax.nodes import (
 def begin_there(model: Model, loop: For, first: int) -> Fixer | None:
     """The fix that begins a loop at the number that the program takes out of its checkpoint.
 
-    None where no variable at hand keeps it that is ``first``, as the loop begins, in a new run.
+    None where no variable at hand keeps it that is ``first``, as the loop begins, in a new run,
+    and where the turns reckon with it already.
     """
     [count] = [node for node in walk(loop.iter) if isinstance(node, Call) and RANGES.is_call(node)]
     kept = [
         *_kept_in_names(model, loop, first),
         *_kept_in_attributes(model, loop.scope, first),
     ]
-    return partial(_begin_at, count, kept[0]) if len(kept) == 1 else None
+    reckons = [n for n in nodes_in(statements(loop.body)) if isinstance(n, (Bin, Compare))]
+    if len(kept) != 1 or any(_reads(walk(each), kept[0]) for each in reckons):
+        return None
+    begin, *more = count.positional
+    is_rest = isinstance(begin, Bin) and begin.op == "Sub" and dotted(begin.right) == kept[0]
+    if not more and not is_rest:
+        steps = (step.expr for step in origins(model.flow, begin, LOCAL))
+        if _reads((node for expr in steps for node in walk(expr)), kept[0]):
+            return None
+    return partial(_begin_at, count, kept[0])
+
+
+def _reads(nodes: Iterable[Expr], name: str) -> bool:
+    return any(isinstance(node, (Name, Attr)) and dotted(node) == name for node in nodes)
 
 
 def _begin_at(count: Call, start: str, editor: Editor) -> Fix | None:
@@ -48,10 +65,8 @@ def _begin_at(count: Call, start: str, editor: Editor) -> Fix | None:
     there = editor.at(editor.module)
     if more:
         there.replace(begin, start)
-    elif isinstance(begin, Bin) and begin.op == "Sub":
+    elif isinstance(begin, Bin) and dotted(begin.right) == start:
         # `range(epochs - start)` has the right number of turns already.
-        if text_of(editor.source, begin.right) != start:
-            return None
         there.replace(begin, f"{start}, {text_of(editor.source, begin.left)}")
     else:
         there.wrap(begin, f"{start}, ")

@@ -336,13 +336,18 @@ def _is_bound_in(stmt: Stmt, expr: Expr) -> bool:
 
 
 def binds_between(first: Stmt, last: Stmt, expr: Expr) -> bool:
-    """Whether a statement from one to another, which it leaves out, binds a name that is read."""
-    return any(
-        binding.stmt is not None and first.order <= binding.stmt.order < last.order
-        for name in walk(expr)
+    """Whether a statement from one to another, which it leaves out, assigns what is read."""
+    read = [node for node in walk(expr) if isinstance(node, (Name, Attr))]
+    bound = [
+        binding.stmt
+        for name in read
         if isinstance(name, Name)
         for binding in name.scope.bindings.get(name.id, ())
-    )
+    ]
+    bound += [
+        store.stmt for store in first.scope.stores if any(same(store.target, node) for node in read)
+    ]
+    return any(stmt is not None and first.order <= stmt.order < last.order for stmt in bound)
 
 
 def move_to_top(

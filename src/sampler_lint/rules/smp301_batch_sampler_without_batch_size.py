@@ -328,7 +328,8 @@ def _set_missing(
     values = {"batch_size": size, "drop_last": _drop_last(cls, init, size)}
     editor.insert_after(last, *(f"{receiver}.{name} = {values[name]}" for name in missing))
     named = " and ".join(f"`{name}`" for name in missing)
-    return editor.fix(f"Set {named} in `__init__`", applicability)
+    why = "the batches may have another size"
+    return editor.fix(f"Set {named} in `__init__`", applicability, why)
 
 
 def _drop_last(cls: Class, init: Function, size: str) -> str:

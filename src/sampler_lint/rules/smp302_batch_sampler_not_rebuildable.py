@@ -238,7 +238,8 @@ def _take_either(read: Attr, editor: Editor) -> Fix:
     either = f'getattr({sampler}, "dataset", None) or {sampler}.data_source'
     is_whole = isinstance(read.stmt, Assign) and read.stmt.value is read
     editor.replace(read, either if is_whole else f"({either})")
-    return editor.fix("Take `.dataset` where it is there", Applicability.UNSAFE)
+    why = "the `.dataset` of another sampler may be something else"
+    return editor.fix("Take `.dataset` where it is there", Applicability.UNSAFE, why)
 
 
 def _is_sampler(expr: Expr) -> bool:

@@ -358,7 +358,7 @@ def _refuse_length(cls: Class, editor: Editor) -> Fix:
     refusal = 'raise TypeError("the number of batches is not known before they are made")'
     editor.insert_after(cls.body[-1], "", "def __len__(self):", editor.source.indent + refusal)
     message = "Define a `__len__` that raises TypeError"
-    return editor.fix(message, Applicability.UNSAFE)
+    return editor.fix(message, Applicability.UNSAFE, "the length may be known to who writes it")
 
 
 def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str) -> str | None:

@@ -166,7 +166,8 @@ def _split(model: Model, stream: Call, editor: Editor) -> Fix | None:
     part = f"rank={ranks}.get_rank(), world_size={ranks}.get_world_size()"
     editor.at(module).wrap(stream, "split_dataset_by_node(", f", {part})")
     editor.at(module).insert_after(beside, "from datasets.distributed import split_dataset_by_node")
-    return editor.fix("Pass it through `split_dataset_by_node`", Applicability.UNSAFE)
+    why = "the processes have to be joined before"
+    return editor.fix("Pass it through `split_dataset_by_node`", Applicability.UNSAFE, why)
 
 
 def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:

@@ -31,6 +31,9 @@ from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import Call, Choice, Class, Const, Expr, For, Function, If, dotted
 
+#: What speaks against every fix that is not safe.
+_MEANT = "one order of the data may be meant"
+
 
 class NeverShuffled(Rule):
     """Nothing shuffles a training loader, at least where there is only one process.
@@ -108,6 +111,7 @@ class NeverShuffled(Rule):
                     sampler=sampler,
                     shuffle=shuffle,
                     applicability=Applicability.SAFE if safe else Applicability.UNSAFE,
+                    why=_MEANT,
                 ),
                 grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
                 effect="training then reads the samples in one order in every epoch",
@@ -288,4 +292,4 @@ def _is_told_how(model: Model, site: Call, data: Expr) -> bool:
 
 
 def _shuffle(site: Call, shuffle: Expr | None, editor: Editor) -> Fix | None:
-    return pass_shuffle(editor, site, shuffle, "True", Applicability.UNSAFE)
+    return pass_shuffle(editor, site, shuffle, "True", Applicability.UNSAFE, _MEANT)

@@ -143,8 +143,10 @@ def _is_number(value: Expr | None, number: int) -> bool:
 
 def count_on(given: Bin, editor: Editor) -> Fix | None:
     """Give ``set_epoch`` the loop's counter, which goes on, in the place of the turn's number."""
-    editor.replace(given, text_of(editor.source, given.left))
-    return editor.fix(f"Pass `{text_of(editor.source, given.left)}`", Applicability.UNSAFE)
+    epoch = text_of(editor.source, given.left)
+    why = "the epochs of this run alone may be meant"
+    editor.replace(given, epoch)
+    return editor.fix(f"Pass `{epoch}`", Applicability.UNSAFE, why)
 
 
 def make_generator(iterate: Function, editor: Editor) -> Fix | None:
@@ -174,7 +176,8 @@ def keep_in_state(gives: Function, restores: Function, name: str, editor: Editor
     editor.add_entry(state, f'"{key}"', f"{gives.self_name}.{name}")
     kept = f"{restores.self_name}.{name}"
     editor.append(restores, f'{kept} = {given[0].name}.get("{key}", {kept})')
-    return editor.fix(f"Keep `{name}` in the state", Applicability.UNSAFE)
+    why = "who reads the state may expect what it holds now"
+    return editor.fix(f"Keep `{name}` in the state", Applicability.UNSAFE, why)
 
 
 def _says(key: Expr, text: str) -> bool:

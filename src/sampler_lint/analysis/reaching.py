@@ -170,12 +170,16 @@ def _may_pass_over(stmt: Stmt, name: Name) -> bool:
 
 
 def _is_deleted(name: Name) -> bool:
-    return any(
-        isinstance(part, Name) and part.id == name.id
-        for stmt in statements(name.scope.body)
-        if isinstance(stmt, Simple) and stmt.kind == "delete"
-        for part in stmt.parts
-    )
+    known: dict[Scope, set[str]] = name.scope.module.memo.setdefault(_is_deleted, {})
+    if name.scope not in known:
+        known[name.scope] = {
+            part.id
+            for stmt in statements(name.scope.body)
+            if isinstance(stmt, Simple) and stmt.kind == "delete"
+            for part in stmt.parts
+            if isinstance(part, Name)
+        }
+    return name.id in known[name.scope]
 
 
 def _ordered(scope: Scope, name: str) -> tuple[list[Binding], list[int], list[int]] | None:

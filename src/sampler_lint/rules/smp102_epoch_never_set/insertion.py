@@ -107,15 +107,18 @@ def counter_of(module: Module, loop: Loop) -> _Counter:
 
 def _is_read(module: Module, name: Name) -> bool:
     """Whether anything reads a variable, for all that its name says."""
-    return any(
-        isinstance(node, Name) and node.id == name.id
-        for scope in module.facts.scopes
-        if binder_of(scope, name.id) is name.scope
-        for stmt in statements(scope.body)
-        for expr in expressions(stmt)
-        if not (isinstance(stmt, (For, Assign)) and expr in {*_targets(stmt)})
-        for node in walk(expr)
-    )
+    known: set[tuple[Scope | None, str]] | None = module.facts.memo.get(_is_read)
+    if known is None:
+        known = module.facts.memo[_is_read] = {
+            (binder_of(scope, node.id), node.id)
+            for scope in module.facts.scopes
+            for stmt in statements(scope.body)
+            for expr in expressions(stmt)
+            if not (isinstance(stmt, (For, Assign)) and expr in {*_targets(stmt)})
+            for node in walk(expr)
+            if isinstance(node, Name) and node.id.startswith("_")
+        }
+    return (name.scope, name.id) in known
 
 
 def _targets(stmt: For | Assign) -> list[Expr]:

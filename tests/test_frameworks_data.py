@@ -123,6 +123,16 @@ def test_shards_that_no_worker_leaves_to_another(tmp_path: Path, stages: str, ti
     assert sorted(first) == sorted(list(range(32)) * times)
 
 
+def test_the_fix_divides_shards_by_worker(tmp_path: Path) -> None:
+    program = PIPELINE.replace("STAGES", "wds.shuffle(4)").replace("SETTINGS", "")
+    (tmp_path / "train.py").write_text(program)
+    with working_in(tmp_path):
+        engine.fix(["train.py"], Options(select=("SMP308",)), unsafe=True)
+    fixed = (tmp_path / "train.py").read_text()
+    first, _ = orders_of(tmp_path, fixed, "SMP308", is_told=False)
+    assert sorted(first) == list(range(32))
+
+
 @pytest.mark.parametrize(
     ("settings", "is_alike"), [("", True), (", persistent_workers=True", False)]
 )

@@ -21,6 +21,7 @@ import pytest
 from cases import announced, read_tree, render, told_and_fixed, working_in, write_tree
 from sampler_lint import engine
 from sampler_lint.engine import Options
+from sampler_lint.findings import Applicability
 from snippet_files import SNIPPETS, Snippet, read, rewrite
 
 
@@ -35,6 +36,8 @@ def said(snippet: Snippet, folder: Path) -> str:
             return ""  # nothing to fix
     report, _ = told_and_fixed(folder, options)
     assert quick.findings == announced(report.findings)
+    fixes = [finding.fix for finding in quick.findings if finding.fix is not None]
+    assert all(fix.unsafe for fix in fixes if fix.applicability is Applicability.UNSAFE), "why?"
     after = read_tree(folder)
     changed = []
     for name, data in before.items():

@@ -5,16 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sampler_lint.limits import MOST_REACHING
-from sampler_lint.syntax.navigation import holds, leaves
+from sampler_lint.syntax.navigation import holds, leaves, nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
     Binding,
+    Choice,
     Class,
+    ExprStmt,
     For,
     If,
     Name,
     Node,
     Return,
     Scope,
+    Simple,
     Stmt,
     Try,
     While,
@@ -147,10 +151,35 @@ def is_surely_set(name: Name, stmt: Stmt) -> bool:
     bound = [b.stmt for b in bindings if b.stmt is not None and b.stmt.scope is name.scope]
     if len(bound) < len(bindings) or (is_here and any(b.order > stmt.order for b in bound)):
         return False
+    if any(_may_pass_over(each, name) for each in bound) or _is_deleted(name):
+        return False
     if any(each.parent is None or (is_here and _dominates(each, stmt)) for each in bound):
         return True
     # if distributed: sampler = … else: sampler = …
     return len({each.parent for each in bound}) == 1 and len({id(s.block) for s in bound}) > 1
+
+
+def _may_pass_over(stmt: Stmt, name: Name) -> bool:
+    """Whether a statement assigns a name in a part that may not be evaluated."""
+    targets = stmt.targets if isinstance(stmt, Assign) else []
+    if any(isinstance(n, Name) and n.id == name.id for each in targets for n in walk(each)):
+        return False
+    return isinstance(stmt, (Assign, ExprStmt)) and any(
+        isinstance(node, Choice) for node in nodes_in([stmt])
+    )
+
+
+def _is_deleted(name: Name) -> bool:
+    known: dict[Scope, set[str]] = name.scope.module.memo.setdefault(_is_deleted, {})
+    if name.scope not in known:
+        known[name.scope] = {
+            part.id
+            for stmt in statements(name.scope.body)
+            if isinstance(stmt, Simple) and stmt.kind == "delete"
+            for part in stmt.parts
+            if isinstance(part, Name)
+        }
+    return name.id in known[name.scope]
 
 
 def _ordered(scope: Scope, name: str) -> tuple[list[Binding], list[int], list[int]] | None:

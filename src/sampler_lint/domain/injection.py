@@ -107,10 +107,7 @@ class Injection:
 
     def _switch(self, program: str) -> str:
         """What the program's Trainers let Lightning do: see :class:`Switch`."""
-        trainers: list[Call] = []
-        lightning = catalog.framework("lightning")
-        holding = program_files(self.model).holding(program, _may_train)
-        for module in dict.fromkeys((*self.model.project.modules_in(program), *holding)):
+        for module in self._files(program):
             if any(_forbids(table) for table in _tables(module)):
                 return Switch.FORBIDDEN
             for call in module.facts.all_calls:
@@ -118,13 +115,27 @@ class Injection:
                     isinstance(a, Const) and a.value in _switches() for a in call.positional
                 ):
                     return Switch.FORBIDDEN  # or left to the user, who is not known
-                if last_name(call.func) in lightning.trainers and self.is_lightning(call):
-                    trainers.append(call)
+        trainers = self.calls(program)
         if not trainers or any(call.has_star or call.has_double_star for call in trainers):
             return Switch.UNKNOWN
         if all(is_one_device(call) for call in trainers):
             return Switch.SINGLE
         return Switch.OPEN
+
+    def calls(self, program: str) -> list[Call]:
+        """Where a program builds a Trainer of Lightning."""
+        trainers = catalog.framework("lightning").trainers
+        return [
+            call
+            for module in self._files(program)
+            for call in module.facts.all_calls
+            if last_name(call.func) in trainers and self.is_lightning(call)
+        ]
+
+    def _files(self, program: str) -> list[Module]:
+        """The files of a program that may tell a Trainer what to do."""
+        holding = program_files(self.model).holding(program, _may_train)
+        return [*dict.fromkeys((*self.model.project.modules_in(program), *holding))]
 
     def lightning(self, module: Module, cls: Class) -> bool:
         """Whether Lightning certainly reads what it needs to shard the batch sampler ``cls``.

@@ -278,7 +278,7 @@ class Model:
                     reason = reason or f"its base {base} is outside the tree"
                 else:
                     names |= entry.methods
-                    if self._runs_base_init(cls):
+                    if self._runs_init_of(base, cls):
                         names |= entry.attributes
             else:
                 names |= base.bindings.keys()
@@ -287,9 +287,11 @@ class Model:
                 reason = reason or _dynamic(base)
         return Attributes(frozenset(names), reason)
 
-    def _runs_base_init(self, cls: Class) -> bool:
+    def _runs_init_of(self, outside: str, cls: Class) -> bool:
         """Whether building an instance runs the ``__init__`` of a base outside the tree."""
         for base in self.flow.mro(cls):
+            if base == outside:
+                break
             if isinstance(base, Class) and base.method("__init__") is not None:
                 calls = self.flow.base_init_calls(base)
                 if not calls:

@@ -494,8 +494,9 @@ class _Run:
             kinds = {kind: None for kind in kinds if kind[0] is not True}
         if not kinds:
             kinds[_UNKNOWN] = None
-        if len(kinds) > 1 and isinstance(expr, Call) and _is_told(expr):
-            # The factory decides by what it is told here.
+        is_told = isinstance(expr, Call) and _is_told(expr)
+        if len(kinds) > 1 and (is_told or isinstance(expr, Index)):
+            # A factory decides by what it is told; an entry may hang on the tests that are asked.
             return [Sym(key, origin=expr)]
         if len(kinds) == 1:
             none, truth, given = next(iter(kinds))

@@ -259,6 +259,8 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
     """Whether ``node``'s spelling means the same where ``site`` stands."""
     root = _root(node)
     assert root is not None
+    if _holds_order(model, scope, root.id):
+        return False
     if root.scope is scope and root.id in scope.bindings:
         return may_be_set(scope, root.id, site.stmt)
     cls = self_class(root)
@@ -284,6 +286,17 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
                 and (not here or may_be_set(owner, root.id, site.stmt))
             )
     return False
+
+
+def _holds_order(model: Model, scope: Scope, name: str) -> bool:
+    """Whether the name may be a sampler or a loader there, whose seed is what is looked for."""
+    owner = binder_of(scope, name)
+    return owner is not None and any(
+        model.role(value)
+        for binding in owner.bindings[name]
+        if binding.value is not None and binding.is_plain
+        for value in model.flow.values(binding.value)
+    )
 
 
 def _is_set_elsewhere(scope: Scope, owner: Scope, root: Name, bindings: list[Binding]) -> bool:

@@ -23,7 +23,7 @@ from sampler_lint.edits.names import first_definition, name_of
 from sampler_lint.edits.region import EditError, Region, offsets
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.source import LINE_END, SourceFile
-from sampler_lint.syntax.navigation import blocks
+from sampler_lint.syntax.navigation import blocks, statements
 from sampler_lint.syntax.nodes import (
     Bin,
     Call,
@@ -32,8 +32,11 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Imported,
     Loop,
+    Map,
     Node,
+    Raise,
     Return,
     Scope,
     Simple,
@@ -97,20 +100,22 @@ class Editor:
         """What was written as a fix; one that drops a comment is unsafe, whatever was asked for.
 
         A comment that another edit of the fix writes again is moved, not dropped. ``because``
-        says what speaks against it, if it is unsafe.
+        says what speaks against it, if it is unsafe. There is none that drops a ``name := …``.
         """
-        if applicability is Applicability.SAFE and self._drops_comment:
+        if self._drops(_WALRUS):
+            raise EditError(f"{self.module.display}: takes away what assigns a name")
+        if applicability is Applicability.SAFE and self._drops(_COMMENT):
             applicability, because = Applicability.UNSAFE, "it drops a comment"
         is_unsafe = applicability is Applicability.UNSAFE
         return Fix(message, applicability, self.edits, because if is_unsafe else "")
 
-    @property
-    def _drops_comment(self) -> bool:
-        comments: Counter[str] = Counter()
+    def _drops(self, pattern: re.Pattern[str]) -> bool:
+        """Whether something of the kind stands nowhere any more."""
+        found: Counter[str] = Counter()
         for edit, module in self._edits.items():
-            comments.update(_COMMENT.findall(edit.content))
-            comments.subtract(_COMMENT.findall(module.source.text[edit.start : edit.end]))
-        return any(count < 0 for count in comments.values())
+            found.update(pattern.findall(edit.content))
+            found.subtract(pattern.findall(module.source.text[edit.start : edit.end]))
+        return any(count < 0 for count in found.values())
 
     # ------------------------------------------------------------------------ expressions
 
@@ -179,11 +184,25 @@ class Editor:
         item = items[_number_of(items, offsets(self.source, value)[0])]
         return self._put(item.start, item.end, f"{keyword}={code}")
 
+    def insert_argument(self, call: Call, before: Expr, code: str) -> Editor:
+        """Pass another positional argument behind the one with this value, laid out like it."""
+        items = self._arguments(call).items
+        number = _number_of(items, offsets(self.source, before)[0])
+        item, beside = items[number], items[min(number + 1, len(items) - 1)]
+        indent = self._alone_before(beside.start)
+        gap = " " if indent is None else f"{self.source.newline}{indent}"
+        return self._put(item.end, item.end, f",{gap}{code}")
+
     def name_argument(self, call: Call, value: Expr, name: str) -> Editor:
         """Pass a positional argument by its name."""
         items = self._arguments(call).items
         start = items[_number_of(items, offsets(self.source, value)[0])].start
         return self._put(start, start, f"{name}=")
+
+    def add_entry(self, display: Map, key: str, code: str) -> Editor:
+        """Write an entry below the others of a dict display that has some, and no ``**more``."""
+        found = _by_tokens(self.source.text, self._span(display)[0], "{")
+        return self._append_to(found, f"{key}: {code}")
 
     def _arguments(self, call: Call) -> _Items:
         """The call's arguments as they stand in its parentheses."""
@@ -268,12 +287,12 @@ class Editor:
     # ------------------------------------------------------------------------ statements
 
     def insert_before(self, stmt: Stmt, *lines: str) -> Editor:
-        """Write lines before a statement, indented like it."""
+        """Write lines before a statement and the comments directly above it, indented like it."""
         if self._unfolded(stmt, lines) is not None:
             return self
         first = self._first_in_line(stmt)
         indent = line_indent(self.source, first.row)
-        return self._lines(_begin(first)[0], _indented(indent, lines))
+        return self._lines(self._with_comments(_begin(first)[0]), _indented(indent, lines))
 
     def insert_after(self, stmt: Stmt, *lines: str) -> Editor:
         """Write lines below a statement, indented like it."""
@@ -287,20 +306,10 @@ class Editor:
         return self._lines(row + 1, _indented(indent, lines))
 
     def insert_first(self, owner: Loop | Function, *lines: str) -> Editor:
-        """Write lines before the first statement of a loop's or function's body.
-
-        Comments directly above that statement stay with it.
-        """
+        """Write lines before the first statement of a loop's or function's body."""
         if not owner.body:
             return self._after_docstring(owner, lines)
-        if self._unfolded(owner.body[0], lines) is not None:
-            return self
-        first = self._first_in_line(owner.body[0])
-        indent = line_indent(self.source, first.row)
-        row = _begin(first)[0]
-        while row - 1 > owner.row and self.source.line(row - 1).startswith(f"{indent}#"):
-            row -= 1
-        return self._lines(row, _indented(indent, lines))
+        return self.insert_before(owner.body[0], *lines)
 
     def _unfolded(self, stmt: Stmt, lines: Iterable[str] = ()) -> str | None:
         """The indentation of a body that stood behind its colon, now in lines of its own.
@@ -343,6 +352,15 @@ class Editor:
             return self.insert_before(last, *lines)
         return self.insert_after(last, *lines)
 
+    def store(self, init: Function, *lines: str) -> Editor:
+        """Write lines in a constructor below the rest, but above what may leave it early."""
+        for stmt in init.body:
+            if any(isinstance(inner, Return) for inner in statements([stmt])):
+                return self.insert_before(stmt, *lines)
+        if init.body and isinstance(init.body[-1], Raise):
+            raise EditError(f"{self.module.display}:{init.row}: never returns")
+        return self.append(init, *lines)
+
     def _after_docstring(self, owner: Stmt | Function, lines: Iterable[str]) -> Editor:
         """Write lines below the docstring that is all a function holds."""
         inside = line_indent(self.source, owner.row) + self.source.indent
@@ -355,10 +373,7 @@ class Editor:
         first = first_definition(self.module)
         if first is None:
             raise EditError(f"{self.module.display}: nothing is defined")
-        row = _begin(first)[0]
-        # Comments directly above a definition belong to it.
-        while row > 1 and self.source.line(row - 1).lstrip().startswith("#"):
-            row -= 1
+        row = self._with_comments(_begin(first)[0])
         return self._lines(row, [*lines, "", ""])
 
     def import_beside(self, statement: Stmt, name: str, new: str) -> Editor:
@@ -372,6 +387,28 @@ class Editor:
         if new < name or self.source.text[last:end].lstrip().startswith("as "):
             return self._put(first, first, f"{new}, ")
         return self._put(last, last, f", {new}")
+
+    def import_module(self, name: str) -> Editor:
+        """Import a module of Python's own, in its place among the first of the file's imports."""
+        imports: dict[Stmt, str] = {}
+        for bindings in self.module.facts.bindings.values():
+            for binding in bindings:
+                imported, stmt = binding.payload, binding.stmt
+                if stmt is None or stmt.block is not self.module.facts.body:
+                    continue
+                if isinstance(imported, Imported) and imported.name != "__future__":
+                    imports[stmt] = "" if imported.attribute else imported.name
+        above: Stmt | None = None
+        for stmt in sorted(imports, key=_begin):
+            is_next = above is None or stmt.row == above.end_row + 1
+            if not is_next or not imports[stmt] or imports[stmt] > name:
+                if above is None:  # what stands above may be the file's own head
+                    return self._lines(self._first_in_line(stmt).row, [f"import {name}"])
+                break
+            above = stmt
+        if above is None:
+            raise EditError(f"{self.module.display}: nothing is imported")
+        return self.insert_after(above, f"import {name}")
 
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
         """Take out a statement, which stands on lines of its own."""
@@ -435,12 +472,17 @@ class Editor:
         if self._first_in_line(stmt) is not stmt or (rest and not rest.startswith("#")):
             raise EditError(f"{self.module.display}:{stmt.row}: shares a line")
         if with_comments:
-            indent = line_indent(source, first)
-            while first > 1 and source.line(first - 1).startswith(f"{indent}#"):
-                first -= 1
+            first = self._with_comments(first)
         starts = source.line_starts
         end = starts[stmt.end_row] if stmt.end_row < len(starts) else len(source.text)
         return starts[first - 1], end
+
+    def _with_comments(self, row: int) -> int:
+        """The first of the rows of comments directly above a row, which belong to it."""
+        indent = line_indent(self.source, row)
+        while row > 1 and self.source.line(row - 1).startswith(f"{indent}#"):
+            row -= 1
+        return row
 
     def _first_in_line(self, stmt: Stmt) -> Stmt:
         """The statement, or that of its block which its first line begins with.
@@ -614,8 +656,8 @@ def _number_of(items: list[_Item], offset: int) -> int:
     raise EditError("no such argument")
 
 
-def _by_tokens(text: str, start: int) -> _Items:
-    """What stands in the first pair of parentheses behind ``start``.
+def _by_tokens(text: str, start: int, bracket: str = "(") -> _Items:
+    """What stands in the first pair of parentheses, or other brackets, behind ``start``.
 
     Told by Python's own tokens: a comma or a parenthesis in a comment or a string is none.
 
@@ -641,17 +683,17 @@ def _by_tokens(text: str, start: int) -> _Items:
             begin = start + starts[token.start[0] - 1] + token.start[1]
             end = start + starts[token.end[0] - 1] + token.end[1]
             kind = token.exact_type
-            if opened and depth == 1 and kind in {tokenize.RPAR, tokenize.COMMA}:
+            if opened and depth == 1 and (kind in _CLOSES or kind == tokenize.COMMA):
                 if first is not None:
                     items.append(_Item(first, last, end if kind == tokenize.COMMA else None))
                 first = None
-                if kind == tokenize.RPAR:
+                if kind in _CLOSES:
                     return _Items(opened, items, begin)
                 continue
             if opened and first is None:
                 first = begin
             last = end
-            if not depth and kind == tokenize.LPAR:
+            if not depth and token.string == bracket:
                 opened = end
             # The first may close a parenthesis around what is called.
             depth = max(0, depth + (kind in _OPENS) - (kind in _CLOSES))
@@ -702,6 +744,7 @@ def _behind(region: Region, comma: object) -> int | None:
     return region.span(comma)[1] if isinstance(comma, cst.Comma) else None
 
 
+_WALRUS = re.compile(r"\w+\s*:=")
 #: A ``#`` in a string is taken for a comment, too: that errs on the safe side.
 _COMMENT = re.compile(r"#[^\r\n]*")
 _F_STRING = re.compile(r"""\b[rR]?[fF][rR]?["']""")

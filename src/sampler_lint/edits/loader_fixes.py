@@ -5,9 +5,9 @@ from __future__ import annotations
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import imported_as, text_of, visible
+from sampler_lint.edits.names import imported_as, imported_module, text_of, visible
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Name
+from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Name, dotted
 
 
 def named_beside(editor: Editor, known: Expr, new: str) -> str | None:
@@ -31,6 +31,30 @@ def named_beside(editor: Editor, known: Expr, new: str) -> str | None:
     return None
 
 
+def named_in(editor: Editor, package: str, name: str) -> str | None:
+    """How a file can name what a package has; the package is imported, if need be."""
+    module = editor.module
+    known = imported_as(module, name)
+    if known is not None:
+        return known
+    spelled = imported_module(module, package)
+    if spelled is not None:
+        return f"{spelled}.{name}"
+    if visible(module.facts, name):
+        return None
+    for bindings in module.facts.bindings.values():
+        for binding in bindings:
+            imported = binding.payload
+            if isinstance(imported, Imported) and imported.name == package and binding.stmt:
+                assert imported.attribute is not None
+                editor.import_beside(binding.stmt, imported.attribute, name)
+                return name
+    if visible(module.facts, package):
+        return None
+    editor.import_module(package)
+    return f"{package}.{name}"
+
+
 def pass_shuffle(
     editor: Editor,
     site: Call,
@@ -45,6 +69,21 @@ def pass_shuffle(
     else:
         editor.replace(shuffle, text)
     return editor.fix(f"Pass `shuffle={text}`", applicability, why)
+
+
+def shuffle_without(
+    editor: Editor,
+    site: Call,
+    sampler: Expr,
+    shuffle: Expr | None,
+    applicability: Applicability,
+    why: str = "",
+) -> Fix | None:
+    """Let a loader shuffle where it gets no sampler."""
+    if dotted(sampler) is None:
+        return None
+    text = f"{text_of(editor.source, sampler)} is None"
+    return pass_shuffle(editor, site, shuffle, text, applicability, why)
 
 
 def divide(model: Model, loader: Obj, editor: Editor) -> Fix | None:

@@ -212,7 +212,8 @@ def _handle(call: Call, engine: Expr, editor: Editor) -> Fix | None:
     name = fresh_name(call.scope, "set_epoch", "set_sampler_epoch")
     handler = f"@{text_of(editor.source, engine)}.on({events}.EPOCH_STARTED)"
     editor.nest(whole, handler, f"def {name}():")
-    return editor.fix(f"Handle `{events}.EPOCH_STARTED`", Applicability.UNSAFE)
+    why = "other handlers may rely on the order"
+    return editor.fix(f"Handle `{events}.EPOCH_STARTED`", Applicability.UNSAFE, why)
 
 
 def _engine_of(argument: Expr) -> Expr | None:

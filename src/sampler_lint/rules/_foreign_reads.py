@@ -104,7 +104,8 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     if len(near) != 1:
         return Suspect(module, read, message, why=why, effect=effect)
     message += f"; did you mean `{near[0]}`?"
-    fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE)
+    why_not = "another attribute may be meant"
+    fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE, why_not)
     return Suspect(module, read, message, why=why, fix=fix, effect=effect)
 
 

@@ -120,7 +120,8 @@ def keep_parameter(cls: Class, init: Function, name: str, editor: Editor) -> Fix
     if first is None:
         return None
     editor.insert_before(first, f"{init.params[0].name}.{name} = {name}")
-    return editor.fix(f"Keep `{name}` in `__init__`", Applicability.UNSAFE)
+    why = "another value may be meant"
+    return editor.fix(f"Keep `{name}` in `__init__`", Applicability.UNSAFE, why)
 
 
 # --------------------------------------------------------------------------- became two
@@ -146,7 +147,8 @@ def tell_both(scope: Scope, read: Attr, both: tuple[str, str], editor: Editor) -
         return None
     owner = text_of(editor.source, read.value)
     editor.replace(read, "({})".format(", ".join(f"{owner}.{name}" for name in both)))
-    return editor.fix(f"Show `{both[0]}` and `{both[1]}`", Applicability.UNSAFE)
+    why = "another attribute may be meant"
+    return editor.fix(f"Show `{both[0]}` and `{both[1]}`", Applicability.UNSAFE, why)
 
 
 def _is_formatted(region: Region, node: object) -> bool:
@@ -187,4 +189,4 @@ def drop_telling(stmt: Stmt, editor: Editor) -> Fix | None:
     if len(stmt.block) < 2:
         return None
     message = "Drop the message, which can only raise"
-    return editor.delete(stmt).fix(message, Applicability.UNSAFE)
+    return editor.delete(stmt).fix(message, Applicability.UNSAFE, "something may expect the error")

@@ -27,7 +27,7 @@ from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.samplers import reads_in_turn
 from sampler_lint.edits.draw_fixes import count_passes, draw_in_each_pass
 from sampler_lint.edits.editor import Editor, Fixer
-from sampler_lint.edits.loader_fixes import pass_shuffle
+from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -64,12 +64,12 @@ class OrderDrawnOnce(Rule):
         order in each epoch. No error is raised.
 
     Fix safety:
-        Unsafe: where a dataset has the order and its loader has no sampler, the loader gets
-        `shuffle=True`, and a sampler that knows of no ranks draws anew at the start of
-        `__iter__`, with what is global, or with its generator, which it keeps; a run may rely on
-        the order. Unsafe, too: one that seeds every pass alike counts its passes, and adds their
-        number to the seed, which is the same on all ranks. No other fix is offered: draw in
-        `__iter__` (by the epoch, where ranks must agree).
+        Unsafe: where a dataset has the order, its loader gets `shuffle=True`, or
+        `shuffle=sampler is None` where it may have a sampler, and a sampler that knows of no ranks
+        draws anew at the start of `__iter__`, with what is global, or with its generator, which it
+        keeps; a run may rely on the order. Unsafe, too: one that seeds every pass alike counts its
+        passes, and adds their number to the seed, which is the same on all ranks. No other fix is
+        offered: draw in `__iter__` (by the epoch, where ranks must agree).
 
     How it is proved:
         Invariant `shuffles`: all epochs have one order; in the corrected program each has its
@@ -136,15 +136,19 @@ _SHUFFLE = "pass `shuffle=True` to the loader"
 
 
 def _shuffle(model: Model, loader: Obj, editor: Editor) -> Fix | None:
-    """Let the loader shuffle anew in each pass; not where a sampler does for several processes."""
-    site = loader.site
-    if site is None or not reads_in_turn(model, loader):
+    """Let the loader shuffle anew in each pass, at least where it gets no sampler."""
+    site, sampler = loader.site, model.flow.argument(loader, "sampler")
+    if site is None:
         return None
     shuffle = site.keyword("shuffle")
     if shuffle is None and model.flow.may_be_passed(loader, "shuffle"):
         return None
     why = "a run may rely on the order"
     there = editor.at(model.module_of(site.scope))
+    if sampler is not None and shuffled_by_processes(model, loader) is not None:
+        return shuffle_without(there, site, sampler, shuffle, Applicability.UNSAFE, why)
+    if not reads_in_turn(model, loader):
+        return None
     return pass_shuffle(there, site, shuffle, "True", Applicability.UNSAFE, why)
 
 

@@ -337,6 +337,7 @@ def _own_shuffle(model: Model, shuffle: OwnShuffle) -> Suspect:
 
 def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -> Fix | None:
     """Leave the rank out of a sum."""
+    why = f"what else reads the {what} may have to differ between ranks"
     for node in walk(term.whole):
         side = _side_of(node, term.term)
         if isinstance(node, Bin) and side is not None:
@@ -351,8 +352,8 @@ def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -
                 text = f"({text})"  # it binds less than what stands around the sum
             message = f"Drop `{text_of(editor.source, side)}` from the {what}"
             if isinstance(rest, (Attr, Call, Const, Name)):
-                return editor.replace_whole(node, text).fix(message, safe)
-            return editor.replace(node, text).fix(message, safe)
+                return editor.replace_whole(node, text).fix(message, safe, why)
+            return editor.replace(node, text).fix(message, safe, why)
     return None
 
 

@@ -17,7 +17,7 @@ from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
 from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements
-from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name
+from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name, Return
 from sampler_lint.workspace.project import Module
 
 
@@ -311,11 +311,13 @@ def _factors(expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]) 
 def _set_missing(
     cls: Class, missing: list[str], size: str, applicability: Applicability, editor: Editor
 ) -> Fix | None:
-    """Set the attributes after the last attribute that ``__init__`` sets."""
+    """Set the attributes after the last attribute that ``__init__`` sets in any case."""
     init = cls.method("__init__")
     assert init is not None
     last = None
     for stmt in init.body:
+        if any(isinstance(inner, Return) for inner in statements([stmt])):
+            break
         if isinstance(stmt, Assign) and any(
             isinstance(t, Attr) and self_class(t.value) is cls for t in stmt.targets
         ):
@@ -326,7 +328,8 @@ def _set_missing(
     values = {"batch_size": size, "drop_last": _drop_last(cls, init, size)}
     editor.insert_after(last, *(f"{receiver}.{name} = {values[name]}" for name in missing))
     named = " and ".join(f"`{name}`" for name in missing)
-    return editor.fix(f"Set {named} in `__init__`", applicability)
+    why = "the batches may have another size"
+    return editor.fix(f"Set {named} in `__init__`", applicability, why)
 
 
 def _drop_last(cls: Class, init: Function, size: str) -> str:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
-from sampler_lint.domain.injection import injections
+from sampler_lint.domain.injection import injections, shards_itself
 from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import Signature, of_class
-from sampler_lint.edits.names import name_of
+from sampler_lint.edits.editor import Editor, Fixer
+from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Node, Try, last_name
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Name,
+    Node,
+    Try,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -37,8 +51,9 @@ class BatchSamplerNotRebuildable(Rule):
         then replays the constructor's own arguments, and replaces the one called `sampler`.
 
     Fix safety:
-        No fix is offered: either the constructor changes, and with it its callers, or the
-        Trainer gets `use_distributed_sampler=False` and the sampler shards by itself.
+        Unsafe: where the class shards by rank itself, the Trainers of the program are told to
+        leave that to it, and with it that of other loaders; of a sampler, `.dataset` is read where
+        it is there. No other fix is offered: the constructor changes, and with it its callers.
 
     How it is proved:
         Invariant `runs`: a trainer that rebuilds the batch sampler as Lightning does fails; with
@@ -59,7 +74,7 @@ class BatchSamplerNotRebuildable(Rule):
         "TypeError: __init__() got an unexpected keyword argument",
     )
     invariant = "runs"
-    fixable = "never"
+    fixable = "sometimes"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Hold each batch sampler's constructor against the framework's call."""
@@ -71,18 +86,19 @@ class BatchSamplerNotRebuildable(Rule):
             signature = of_class(model, cls)
             if signature is None or not isinstance(signature.owner, Class):
                 continue
-            trouble = None
+            trouble, fix = None, None
             if _is_registered(cls):
                 trouble = _mmengine_trouble(model, module, signature)
             elif injection.rebuilds(module, cls):
                 trouble = _lightning_trouble(model, module, cls, signature)
+                fix = partial(_leave_sharding, model, module, cls)
                 read = _data_source(model, cls) if trouble is None else None
                 if read is not None and read not in told:
                     told.add(read)
                     yield _wrong_dataset(model, cls, read)
             if trouble is not None and signature.owner not in told:
                 told.add(signature.owner)
-                yield _suspect(model, cls, signature.owner, trouble)
+                yield _suspect(model, cls, signature.owner, trouble, fix)
 
 
 def _is_registered(cls: Class) -> bool:
@@ -120,9 +136,7 @@ def _lightning_trouble(
     model: Model, module: Module, cls: Class, signature: Signature
 ) -> _Trouble | None:
     """What Lightning's call of the class stumbles over."""
-    versions = model.versions(module, "lightning")
-    switches = catalog.framework("lightning").switches
-    switch = next(name for name, span in switches if versions.may_be(span))
+    switch = _switch(model, module)
     advice = f"take a `sampler` and build on it, or pass `{switch}=False` and shard by rank"
     told = "cannot be rebuilt by Lightning: its constructor takes no {}".format
     calls = {c.names: c for c in model.contracts(module, "lightning", "rebuilds", "batch_sampler")}
@@ -152,14 +166,35 @@ def _lightning_trouble(
     return None
 
 
-def _suspect(model: Model, cls: Class, owner: Class, trouble: _Trouble) -> Suspect:
+def _leave_sharding(model: Model, module: Module, cls: Class, editor: Editor) -> Fix | None:
+    """Tell the Trainers of a program to leave a class alone that shards by rank itself."""
+    if not shards_itself(cls):
+        return None
+    injection = injections(model)
+    switch = _switch(model, module)
+    for call in injection.calls(injection.program(module)):
+        editor.at(model.module_of(call.scope)).add_argument(call, switch, "False")
+    why = "other loaders that the Trainer gets are not sharded either then"
+    return editor.fix(f"Pass `{switch}=False` to the Trainer", Applicability.UNSAFE, why)
+
+
+def _switch(model: Model, module: Module) -> str:
+    """The argument that keeps the Lightning of a file from sharding."""
+    versions = model.versions(module, "lightning")
+    switches = catalog.framework("lightning").switches
+    return next(name for name, span in switches if versions.may_be(span))
+
+
+def _suspect(
+    model: Model, cls: Class, owner: Class, trouble: _Trouble, fix: Fixer | None
+) -> Suspect:
     module = model.module_of(owner)
     init = owner.method("__init__")
     params = init.params[1:] if init is not None else []
     place: Node = params[0].node if params else name_of(module, owner)
     message, effect, advice = trouble
     text = f"batch sampler `{cls.name}` {message}"
-    return Suspect(module, place, text, effect=effect, advice=advice)
+    return Suspect(module, place, text, fix=fix, effect=effect, advice=advice)
 
 
 def _data_source(model: Model, cls: Class) -> Attr | None:
@@ -193,7 +228,18 @@ def _wrong_dataset(model: Model, cls: Class, read: Attr) -> Suspect:
         effect="on several devices Lightning gives it a DistributedSampler, which has `.dataset`: "
         "AttributeError",
         advice="take the dataset as a separate argument",
+        fix=partial(_take_either, read),
     )
+
+
+def _take_either(read: Attr, editor: Editor) -> Fix:
+    """Take the dataset of either kind of sampler."""
+    sampler = text_of(editor.source, read.value)
+    either = f'getattr({sampler}, "dataset", None) or {sampler}.data_source'
+    is_whole = isinstance(read.stmt, Assign) and read.stmt.value is read
+    editor.replace(read, either if is_whole else f"({either})")
+    why = "the `.dataset` of another sampler may be something else"
+    return editor.fix("Take `.dataset` where it is there", Applicability.UNSAFE, why)
 
 
 def _is_sampler(expr: Expr) -> bool:

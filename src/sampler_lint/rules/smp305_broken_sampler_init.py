@@ -36,8 +36,6 @@ from sampler_lint.syntax.nodes import (
     Const,
     Function,
     Name,
-    Raise,
-    Return,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -360,7 +358,7 @@ def _refuse_length(cls: Class, editor: Editor) -> Fix:
     refusal = 'raise TypeError("the number of batches is not known before they are made")'
     editor.insert_after(cls.body[-1], "", "def __len__(self):", editor.source.indent + refusal)
     message = "Define a `__len__` that raises TypeError"
-    return editor.fix(message, Applicability.UNSAFE)
+    return editor.fix(message, Applicability.UNSAFE, "the length may be known to who writes it")
 
 
 def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str) -> str | None:
@@ -455,10 +453,8 @@ def _asked(model: Model, cls: Class) -> set[str]:
 def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) -> Suspect:
     why = (Related(module.place(read), "read here"),)
 
-    def fix(editor: Editor) -> Fix | None:
-        if init.body and isinstance(init.body[-1], (Return, Raise)):
-            return None
-        editor.append(init, f"{init.params[0].name}.{name} = 0")
+    def fix(editor: Editor) -> Fix:
+        editor.store(init, f"{init.params[0].name}.{name} = 0")
         return editor.fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE)
 
     return Suspect(

@@ -14,11 +14,13 @@ from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pass
 from sampler_lint.domain.undivided import left_iterable, trained_together, undivided
 from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.loader_fixes import named_beside
 from sampler_lint.edits.names import imported_module
+from sampler_lint.edits.part_fixes import read_by_worker
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Call, Class, last_name
+from sampler_lint.syntax.nodes import Call, Class, Function, last_name
 
 
 class IterableNotSplit(Rule):
@@ -52,9 +54,11 @@ class IterableNotSplit(Rule):
 
     Fix safety:
         Unsafe: a stream of `datasets` is passed through `split_dataset_by_node`, where the file
-        imports `torch.distributed`; the processes have to be joined before. No other fix is
-        offered: in each worker, take every `num_workers`-th sample starting at `id`, both from
-        `torch.utils.data.get_worker_info()`; do the same for ranks.
+        imports `torch.distributed`; the processes have to be joined before. An `__iter__` that asks
+        for no worker goes over every `num_workers`-th item, starting at `id`, both from
+        `torch.utils.data.get_worker_info()`: wrong where a pass joins several items to a sample,
+        or counts them. Shards of webdataset are divided by its own splitters: there have to be
+        enough of them. No other fix is offered; for ranks, do the same.
 
     How it is proved:
         Invariant `runs`: the fixture counts the samples of an epoch and stops if there are more
@@ -101,6 +105,7 @@ class IterableNotSplit(Rule):
                         Related(model.place_of(dataset), "the dataset is built here"),
                     ),
                     grade=grade,
+                    fix=None if asks else partial(_by_worker, model, iterate),
                     effect=f"{_WHY[asks]}: with N workers every sample is read N times",
                     advice="split it by worker in `__iter__` (`get_worker_info()`)",
                 )
@@ -112,6 +117,10 @@ _WHY = (
     "the dataset never calls `get_worker_info()`",
     "the dataset does not divide by what `get_worker_info()` tells it",
 )
+
+
+def _by_worker(model: Model, iterate: Function, editor: Editor) -> Fix | None:
+    return read_by_worker(iterate, editor.at(model.module_of(iterate)))
 
 
 def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
@@ -157,7 +166,8 @@ def _split(model: Model, stream: Call, editor: Editor) -> Fix | None:
     part = f"rank={ranks}.get_rank(), world_size={ranks}.get_world_size()"
     editor.at(module).wrap(stream, "split_dataset_by_node(", f", {part})")
     editor.at(module).insert_after(beside, "from datasets.distributed import split_dataset_by_node")
-    return editor.fix("Pass it through `split_dataset_by_node`", Applicability.UNSAFE)
+    why = "the processes have to be joined before"
+    return editor.fix("Pass it through `split_dataset_by_node`", Applicability.UNSAFE, why)
 
 
 def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
@@ -175,6 +185,7 @@ def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
             effect="`num_workers` workers give every sample as many times",
             advice="put `wds.split_by_worker` behind the list of shards",
             why=(why,),
+            fix=partial(_divide, model, pipeline.made, "split_by_worker"),
             grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
         )
     joins = None if pipeline.by_node else trained_together(model, made)
@@ -185,11 +196,31 @@ def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
             f"this `{unparse(made.func)}` trains in several processes, and each reads all shards",
             effect="every sample comes once for each rank",
             advice="divide the shards by `wds.split_by_node`",
+            fix=partial(_divide, model, pipeline.made, "split_by_node"),
             why=(
                 why,
                 Related(model.place(joins.scope, joins), "the program runs as several processes"),
             ),
         )
+
+
+def _divide(model: Model, pipeline: Call, splitter: str, editor: Editor) -> Fix | None:
+    """Let a splitter of webdataset choose among a pipeline's shards."""
+    there = editor.at(model.module_of(pipeline.scope))
+    named = named_beside(there, pipeline.func, splitter)
+    if named is None:
+        return None
+    keeps_all = pipeline.keyword(_GIVEN_BY[splitter])
+    if keeps_all is not None:
+        there.replace(keeps_all, named)
+    else:
+        there.insert_argument(pipeline, pipeline.positional[0], named)
+    why = "there have to be shards for each"
+    return editor.fix(f"Divide the shards by `{named}`", Applicability.UNSAFE, why)
+
+
+#: The arguments of ``WebDataset`` that are told a splitter.
+_GIVEN_BY = {"split_by_node": "nodesplitter", "split_by_worker": "workersplitter"}
 
 
 def _grade(model: Model, loader: Obj) -> Grade | None:

@@ -74,6 +74,9 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+#: What speaks against reading an attribute of like name.
+_ANOTHER = "another attribute may be meant"
+
 
 class UndefinedAttribute(Rule):
     """A sampler reads `self.name`, and nothing in its class hierarchy defines that name.
@@ -235,7 +238,7 @@ class UndefinedAttribute(Rule):
         applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
 
         def reading(name: str) -> Fixer:
-            return replacing(read, name, f"Read `{name}`", applicability)
+            return replacing(read, name, f"Read `{name}`", applicability, _ANOTHER)
 
         def candidates() -> list[Fixer]:
             own = [name for name in defined if not name.startswith("__")]
@@ -273,9 +276,9 @@ def _skipped_base(model: Model, cls: Class, name: str) -> str | None:
 def _set_zero(cls: Class, name: str, editor: Editor) -> Fix | None:
     """Let the constructor set the epoch to what torch's own begins with."""
     init = cls.method("__init__")
-    if init is None or init.self_name is None or isinstance(init.body[-1], (Return, Raise)):
+    if init is None or init.self_name is None:
         return None
-    editor.append(init, f"{init.self_name}.{name} = 0")
+    editor.store(init, f"{init.self_name}.{name} = 0")
     return editor.fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE)
 
 
@@ -294,7 +297,7 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
                     f"`{cls.name}.{method.name}` reads `{name.id}`, which is not defined; did "
                     f"you mean `{meant}`?"
                 )
-                fix = replacing(name, meant, f"Read `{meant}`", Applicability.UNSAFE)
+                fix = replacing(name, meant, f"Read `{meant}`", Applicability.UNSAFE, _ANOTHER)
                 yield Suspect(
                     module, name, message, fix=fix, effect="NameError when it runs", hides=True
                 )
@@ -540,7 +543,8 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
     message += f"; did you mean the argument `{read.name}`?"
     sure = isinstance(read.stmt, Raise) and not rebound
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-    fix = replacing(read, read.name, f"Read the argument `{read.name}`", applicability)
+    title, why = f"Read the argument `{read.name}`", "what is kept may be another value"
+    fix = replacing(read, read.name, title, applicability, why)
     return Suspect(module, read, message, fix=fix, effect=effect, hides=True)
 
 

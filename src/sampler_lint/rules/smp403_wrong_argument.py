@@ -387,7 +387,8 @@ def _by_keyword(made: Construction, first: int, editor: Editor) -> Fix | None:
         return None
     for name, value in zip(names, rest, strict=True):
         editor.name_argument(made.call, value, name)
-    return editor.fix("Pass it by keyword", Applicability.UNSAFE)
+    why = "the order may be meant, and the name be wrong"
+    return editor.fix("Pass it by keyword", Applicability.UNSAFE, why)
 
 
 # --------------------------------------------------------------------------- surroundings

@@ -486,7 +486,8 @@ def _resolve(
         for old, new in (("is not", "is"), ("!=", "==")):
             if text.count(old) == 1:
                 editor.replace(turned, text.replace(old, new))
-                return editor.fix("Invert the test", Applicability.UNSAFE)
+                why = f"`{pair.second}` may be too much, whatever is asked"
+                return editor.fix("Invert the test", Applicability.UNSAFE, why)
         return None
     if verdict.kind in {"always", "pointless"} or verdict.varies:
         if arg.keyword is None:
@@ -497,7 +498,8 @@ def _resolve(
             if loses or any(isinstance(node, Call) for node in walk(second))
             else Applicability.SAFE
         )
-        return editor.drop_argument(call, second).fix(f"Drop `{pair.second}`", safe)
+        why = f"it counts where there is no `{pair.first}`" if loses else "it may have an effect"
+        return editor.drop_argument(call, second).fix(f"Drop `{pair.second}`", safe, why)
     if pair.first == "sampler" and isinstance(second, Const) and dotted(first) is not None:
         text = f"{text_of(editor.source, first)} is None"
         return editor.replace(second, text).fix(f"Pass `shuffle={text}`", Applicability.SAFE)

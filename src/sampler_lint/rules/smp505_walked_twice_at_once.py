@@ -16,10 +16,12 @@ from sampler_lint.domain.fixed_orders import orders_items
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.samplers import order_giver, shuffles
-from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import text_of
+from sampler_lint.edits.editor import Editor, line_indent
+from sampler_lint.edits.names import fresh_name, text_of
+from sampler_lint.edits.region import EditError, offsets
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.source import LINE_END
 from sampler_lint.syntax.navigation import same, statements, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -27,6 +29,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Const,
     Expr,
+    ExprStmt,
     For,
     Index,
     Name,
@@ -54,9 +57,10 @@ class WalkedTwiceAtOnce(Rule):
         decoded twice.
 
     Fix safety:
-        Unsafe: of two samplers that are built alike, the second one gets the next seed. You may
-        want a permutation of the same batch instead, or two views of each sample, which the
-        dataset can make with half the reading. No fix is offered for one loader or one sampler.
+        Unsafe: of two samplers that are built alike, the second one gets the next seed. Beside one
+        loader or one sampler, a second one is built with the next seed, and set to the same epochs.
+        You may want a permutation of the same batch instead, or two views of each sample, which the
+        dataset can make with half the reading.
 
     How it is proved:
         Invariant `runs`: the fixture stops where both halves of a step hold the same samples, as
@@ -101,24 +105,110 @@ class WalkedTwiceAtOnce(Rule):
 
 
 def _reseed(model: Model, one: Expr, other: Expr, editor: Editor) -> Fix | None:
-    """Give the sampler of the second loader the next seed, if it has a sampler of its own."""
+    """Let the second loader have the next seed: that of its own sampler, or of a new one."""
     mine, first = (_distributed(model, each) for each in (other, one))
-    if mine is None or first is None or mine.site is None or mine.site is first.site:
+    if mine is None or first is None or mine.site is None or mine.site.has_star:
         return None
-    if shuffles(model, mine, mine.through) is not True or mine.site.has_star:
+    if shuffles(model, mine, mine.through) is not True:
         return None
-    seed = mine.site.keyword("seed")
     there = editor.at(model.module_of(mine.site.scope))
-    if seed is None and model.flow.argument(mine, "seed") is None:
-        there.add_argument(mine.site, "seed", "1")
-    elif isinstance(seed, Const) and type(seed.value) is int:
-        there.replace(seed, str(seed.value + 1))
-    elif isinstance(seed, (Attr, Name)):
-        there.replace(seed, f"{text_of(there.source, seed)} + 1")
-    else:
+    seed = _next_seed(model, there, mine)
+    if seed is None:
         return None
+    old, new = seed
+    if mine.site is first.site:
+        if not _build_second(model, one, other, mine, seed, there):
+            return None
+    elif old is None:
+        there.add_argument(mine.site, "seed", new)
+    else:
+        there.replace(old, new)
     why = "another order may not be what is wanted"
     return editor.fix("Give the second sampler another seed", Applicability.UNSAFE, why)
+
+
+def _next_seed(model: Model, editor: Editor, sampler: Obj) -> tuple[Expr | None, str] | None:
+    """What a sampler gets for its seed, if that is passed by its name, and the next one."""
+    assert sampler.site is not None
+    seed = sampler.site.keyword("seed")
+    if seed is None:
+        return (None, "1") if model.flow.argument(sampler, "seed") is None else None
+    if isinstance(seed, Const) and type(seed.value) is int:
+        return seed, str(seed.value + 1)
+    if isinstance(seed, (Attr, Name)):
+        return seed, f"{text_of(editor.source, seed)} + 1"
+    return None
+
+
+def _build_second(
+    model: Model,
+    one: Expr,
+    other: Expr,
+    sampler: Obj,
+    seed: tuple[Expr | None, str],
+    editor: Editor,
+) -> bool:
+    """Build a second sampler beside the one that is shared, a loader if need be, and set both."""
+    loaders = [each for each in model.flow.values(other) if isinstance(each, Obj)]
+    site, loader = sampler.site, loaders[0].site if len(loaders) == 1 else None
+    if site is None or loader is None or loader.scope is not site.scope:
+        return False
+    told = [
+        call
+        for call in model.epoch_setters
+        if isinstance(call.func, Attr)
+        and any(isinstance(v, Obj) and v.site is site for v in model.flow.values(call.func.value))
+    ]
+    held, given = _held(site), loader.keyword("sampler")
+    if held is None or not isinstance(given, Name) or given.id != held.id or not told:
+        return False
+    if not all(isinstance(c.stmt, ExprStmt) and c.scope is site.scope for c in told):
+        return False
+    order = fresh_name(site.scope, f"second_{held.id}")
+    _repeat(editor, site, order, *seed)
+    for call in told:
+        assert call.stmt is not None
+        numbers = ", ".join(text_of(editor.source, each) for each in call.positional)
+        editor.insert_after(call.stmt, f"{order}.set_epoch({numbers})")
+    if not same(one, other):
+        editor.replace(given, order)
+        return True
+    name = _held(loader)
+    if name is None or not isinstance(other, Name) or other.id != name.id:
+        return False
+    if other.scope is not loader.scope:
+        return False
+    second = fresh_name(site.scope, f"second_{name.id}")
+    _repeat(editor, loader, second, given, order)
+    editor.replace(other, second)
+    return True
+
+
+def _held(site: Call) -> Name | None:
+    """The one variable that what is built is assigned to."""
+    stmt = site.stmt
+    if not isinstance(stmt, Assign) or stmt.value is not site or len(stmt.targets) != 1:
+        return None
+    target = stmt.targets[0]
+    if not isinstance(target, Name) or len(site.scope.bindings.get(target.id, ())) != 1:
+        return None
+    return target
+
+
+def _repeat(editor: Editor, site: Call, name: str, old: Expr | None, new: str) -> None:
+    """Build the same again below, under another name, and with another value of one argument."""
+    source, stmt = editor.source, site.stmt
+    text = text_of(source, site)
+    if stmt is None or "#" in text:
+        raise EditError(f"{editor.module.display}:{site.row}: comments stand in it")
+    if old is None:
+        text = f"{text[:-1].rstrip().removesuffix(',')}, seed={new})"
+    else:
+        first, last = (each - offsets(source, site)[0] for each in offsets(source, old))
+        text = text[:first] + new + text[last:]
+    indent = line_indent(source, stmt.row)
+    lines = [line.removeprefix(indent) for line in LINE_END.split(f"{name} = {text}")]
+    editor.insert_after(stmt, *lines)
 
 
 def _distributed(model: Model, loader: Expr) -> Obj | None:

@@ -25,12 +25,14 @@ from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
 from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.loader_fixes import pass_shuffle
-from sampler_lint.edits.names import text_of
+from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import Call, Choice, Class, Const, Expr, For, Function, If, dotted
+
+#: What speaks against every fix that is not safe.
+_MEANT = "one order of the data may be meant"
 
 
 class NeverShuffled(Rule):
@@ -103,7 +105,14 @@ class NeverShuffled(Rule):
                 f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is None, as in "
                 f"a single process",
                 why=(Related(model.place_of(built), "this sampler shuffles"),),
-                fix=partial(_shuffle_without, loader.site, sampler, shuffle, safe=safe),
+                fix=partial(
+                    shuffle_without,
+                    site=loader.site,
+                    sampler=sampler,
+                    shuffle=shuffle,
+                    applicability=Applicability.SAFE if safe else Applicability.UNSAFE,
+                    why=_MEANT,
+                ),
                 grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
                 effect="training then reads the samples in one order in every epoch",
                 advice=advice,
@@ -283,14 +292,4 @@ def _is_told_how(model: Model, site: Call, data: Expr) -> bool:
 
 
 def _shuffle(site: Call, shuffle: Expr | None, editor: Editor) -> Fix | None:
-    return pass_shuffle(editor, site, shuffle, "True", Applicability.UNSAFE)
-
-
-def _shuffle_without(
-    site: Call, sampler: Expr, shuffle: Expr | None, editor: Editor, *, safe: bool
-) -> Fix | None:
-    if dotted(sampler) is None:
-        return None
-    text = f"{text_of(editor.source, sampler)} is None"
-    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
-    return pass_shuffle(editor, site, shuffle, text, applicability)
+    return pass_shuffle(editor, site, shuffle, "True", Applicability.UNSAFE, _MEANT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 
 from sampler_lint.analysis.arguments import MISSING, passed
@@ -38,10 +39,12 @@ class Kinds:
         self._scopes = scopes_of(tree)
         self._back = back
         self._places: dict[tuple[int, int, int | None, int | None], ast.expr] | None = None
-        self._kinds: dict[str, list[bool | None]] = {}
+        self._kinds: dict[tuple[str, bool], list[bool | None]] = {}
         self._asked: set[tuple[ast.AST, str]] = set()
         """The variables that are being looked at."""
-        self._known: dict[tuple[ast.AST, str, int], bool | None] = {}
+        self._known: dict[tuple[ast.AST, str, int, bool], bool | None] = {}
+        self._is_given = False
+        """Whether what is looked at is no None, as the program has asked."""
 
     def not_int(self, value: ast.expr, what: str) -> str | None:
         """Why a value may be no int."""
@@ -56,7 +59,7 @@ class Kinds:
         if node is None or depth > DEEPEST_SLICE:
             return None
         if isinstance(node, ast.Constant):
-            return type(node.value) is int
+            return type(node.value) is int or (node.value is None and self._is_given)
         if isinstance(node, (ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Compare)):
             return False
         if isinstance(node, ast.BinOp):
@@ -65,9 +68,15 @@ class Kinds:
         if isinstance(node, ast.UnaryOp):
             return self.kind(node.operand, depth + 1)
         if isinstance(node, ast.IfExp):
-            return _all(self.kind(one, depth + 1) for one in (node.body, node.orelse))
+            given = _not_none(node)
+            options = (node.body, node.orelse)
+            return _all(self._kind(one, depth + 1, one is given) for one in options)
         if isinstance(node, ast.BoolOp):
-            return _all(self.kind(one, depth + 1) for one in node.values)
+            # `seed or 0` is no None, whatever `seed` is.
+            *firsts, last = node.values
+            is_or = isinstance(node.op, ast.Or)
+            kinds = [self._kind(one, depth + 1, is_or) for one in firsts]
+            return _all([*kinds, self.kind(last, depth + 1)])
         if isinstance(node, ast.Call):
             name = self._python(node.func)
             kind = builtin_type(name)
@@ -85,11 +94,27 @@ class Kinds:
             return _all([True, *self._properties(node.attr, depth + 1)])
         return None
 
+    def _kind(self, node: ast.AST | None, depth: int, is_given: bool) -> bool | None:
+        """The same, of what is no None if ``is_given``."""
+        with self._as(self._is_given or is_given):
+            return self.kind(node, depth)
+
+    @contextlib.contextmanager
+    def _as(self, is_given: bool) -> Iterator[None]:
+        before, self._is_given = self._is_given, is_given
+        try:
+            yield
+        finally:
+            self._is_given = before
+
     def _stores(self, name: str, depth: int) -> list[bool | None]:
         """The kinds of what the file puts into attributes of that name."""
         if self._tree.part is not None:
             whole = kinds_of(self._model, self._module)
-            return whole._stores(name, depth) if whole is not None else []
+            if whole is None:
+                return []
+            with whole._as(self._is_given):
+                return whole._stores(name, depth)
         return [
             self._stored(one, depth)
             for one in self._tree.nodes
@@ -114,7 +139,7 @@ class Kinds:
             there = kinds_of(self._model, self._model.module_of(prop))
             for one in prop.returns:
                 node = there.at(one.value) if there is not None and one.value else None
-                yield there.kind(node, depth) if there is not None else None
+                yield there._kind(node, depth, self._is_given) if there is not None else None
 
     def at(self, expr: Expr) -> ast.expr | None:
         """The node of an expression that the model has read in this file."""
@@ -164,7 +189,7 @@ class Kinds:
         owner = self._scopes.binder(name.id, self._scopes.scope(name))
         if owner is None:
             return None
-        key = owner, name.id, depth
+        key = owner, name.id, depth, self._is_given
         if key in self._known:
             return self._known[key]
         if (owner, name.id) in self._asked:
@@ -192,22 +217,25 @@ class Kinds:
                 kinds.append(self._stored(node, depth))
         if owner is self._tree.root and self._tree.part is not None:
             whole = kinds_of(self._model, self._module)
-            kinds += whole._kept(name.id, depth) if whole is not None else ()
+            if whole is not None:
+                with whole._as(self._is_given):
+                    kinds += whole._kept(name.id, depth)
         if any(kind is None for kind in kinds) and self._is_counted(name.id, owner):
             kinds = [kind for kind in kinds if kind is not None]
         return _all(kinds) if kinds else None
 
     def _kept(self, name: str, depth: int) -> list[bool | None]:
         """The kinds of what a variable of the module is given."""
-        if name in self._kinds:
-            return self._kinds[name]
-        self._kinds[name] = []  # of what is made of itself
-        self._kinds[name] = [
+        key = name, self._is_given
+        if key in self._kinds:
+            return self._kinds[key]
+        self._kinds[key] = []  # of what is made of itself
+        self._kinds[key] = [
             self._stored(node, depth)
             for node in self._scopes.stored.get(name, ())
             if self._scopes.binder(name, self._scopes.scope(node)) is self._tree.root
         ]
-        return self._kinds[name]
+        return self._kinds[key]
 
     def _is_counted(self, name: str, owner: ast.AST) -> bool:
         """Whether an int is added to the variable, so that it is a number from the start."""
@@ -236,7 +264,9 @@ class Kinds:
         for value, where in given:
             there = kinds_of(self._model, self._model.module_of(where))
             node = there.at(value) if there is not None and isinstance(value, Expr) else None
-            if there is not None and node is not None and there.kind(node, depth + 1) is False:
+            if there is None or node is None:
+                continue
+            if there._kind(node, depth + 1, self._is_given) is False:
                 return False
         return True
 
@@ -284,6 +314,24 @@ class Kinds:
         if items.args:  # `tqdm(range(3))`, `list(range(3))`
             return self._element(items.args[0], part, depth + 1)
         return None
+
+
+def _not_none(node: ast.IfExp) -> ast.expr | None:
+    """What of ``x if x is not None else y`` is no None."""
+    test, wanted = node.test, node.body
+    if isinstance(test, ast.Compare):
+        if len(test.ops) != 1 or not _is_none(test.comparators[0]):
+            return None
+        if isinstance(test.ops[0], (ast.Is, ast.Eq)):
+            wanted = node.orelse
+        elif not isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
+            return None
+        test = test.left
+    return wanted if path(test) is not None and path(test) == path(wanted) else None
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _imports(node: ast.AST, name: str) -> Iterator[Imported | None]:

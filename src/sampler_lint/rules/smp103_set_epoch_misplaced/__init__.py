@@ -49,8 +49,8 @@ class SetEpochMisplaced(Rule):
 
     Fix safety:
         Safe where the call can be moved to the start of the loop body, given the loop's counter, or
-        made on the sampler that carries the epoch or before the branch that only one rank takes, or
-        only lacks its parentheses. Unsafe where it
+        above the line that makes the iterator, or made on the sampler that carries the epoch or
+        before the branch that only one rank takes, or only lacks its parentheses. Unsafe where it
         becomes a handler of ignite's `Events.EPOCH_STARTED`: other handlers may rely on the order.
         Unsafe, too, where samples may be read between its old and its new place, or where its guard
         decides about other lines; and where `persistent_workers` is dropped, for it takes time to

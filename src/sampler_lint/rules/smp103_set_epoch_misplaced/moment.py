@@ -335,6 +335,21 @@ def _is_bound_in(stmt: Stmt, expr: Expr) -> bool:
     )
 
 
+def binds_between(first: Stmt, last: Stmt, expr: Expr) -> bool:
+    """Whether a statement from one to another, which it leaves out, assigns what is read."""
+    read = [node for node in walk(expr) if isinstance(node, (Name, Attr))]
+    bound = [
+        binding.stmt
+        for name in read
+        if isinstance(name, Name)
+        for binding in name.scope.bindings.get(name.id, ())
+    ]
+    bound += [
+        store.stmt for store in first.scope.stores if any(same(store.target, node) for node in read)
+    ]
+    return any(stmt is not None and first.order <= stmt.order < last.order for stmt in bound)
+
+
 def move_to_top(
     found: EpochLoop,
     call: Call,
@@ -350,6 +365,10 @@ def move_to_top(
     moved = _movable(found, call)
     if epoch is None or not call.positional or moved is None:
         return None
+    if call.scope is found.loop.scope and found.loop.encloses(moved.old):
+        read = [call.func, *([moved.new.test] if isinstance(moved.new, If) else [])]
+        if any(binds_between(found.loop.body[0], moved.old, expr) for expr in read):
+            return None
     for loop in also:
         if (counter := epoch_expression(loop)) is None:
             return None

@@ -117,7 +117,8 @@ def _repeated(model: Model, loop: Loop | None, call: Call, applicability: Applic
     if epoch is None:
         return Suspect(module, call, message, effect=effect)
     text = text_of(module.source, epoch)
-    written = replacing(argument, text, f"Pass `{text}`", applicability)
+    why = "one order may be meant for all epochs"
+    written = replacing(argument, text, f"Pass `{text}`", applicability, why)
     advice = f"pass `{unparse(epoch)}`"
     return Suspect(module, call, message, fix=written, effect=effect, advice=advice)
 
@@ -338,7 +339,8 @@ def unbound(model: Model) -> Iterator[Suspect]:
             fix = None
             if counter is not None:
                 title = f"Pass `{counter}`"
-                fix = replacing(name, counter, title, Applicability.UNSAFE)
+                why = f"`{name.id}` may be another number"
+                fix = replacing(name, counter, title, Applicability.UNSAFE, why)
             yield Suspect(
                 module,
                 name,

@@ -14,10 +14,12 @@ from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_state, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers, kept_iterator, made_ahead, stores_on
-from sampler_lint.edits.editor import Fixer, replacing
+from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.loader_fixes import start_workers_anew
-from sampler_lint.findings import Related
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp103_set_epoch_misplaced.moment import binds_between
 from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import counter_around
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
@@ -263,10 +265,20 @@ def _after_iterator(model: Model) -> Iterator[Suspect]:
             call,
             message,
             why=why,
+            fix=partial(_before, place, stmt, call),
             effect="its workers already fetch in the previous epoch's order, so the first two "
             "epochs share one",
             advice="call it before the iterator is made",
         )
+
+
+def _before(place: Stmt, stmt: ExprStmt, call: Call, editor: Editor) -> Fix | None:
+    """Move a call above another statement of its block, unless what it reads comes later."""
+    if binds_between(place, stmt, call):
+        return None
+    editor.insert_before(place, *editor.lines_of(stmt, call, text_of(editor.source, call)))
+    editor.delete(stmt, with_comments=True)
+    return editor.fix("Call it before the iterator is created", Applicability.SAFE)
 
 
 def _iterator_before(model: Model, stmt: ExprStmt, call: Call) -> tuple[Obj, Assign] | None:

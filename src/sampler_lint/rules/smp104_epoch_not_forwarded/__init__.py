@@ -131,7 +131,8 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
     def fix(editor: Editor) -> Fix:
         add_method(editor, state.cls, [f"self.{name} = epoch"], "epoch")
         safe = Applicability.SAFE if call is not None else Applicability.UNSAFE
-        return editor.fix("Add `set_epoch`", safe)
+        why = "who builds it may set the epoch otherwise"
+        return editor.fix("Add `set_epoch`", safe, why)
 
     return Suspect(
         module,

@@ -65,7 +65,8 @@ def forward(
             lines = [f"super().set_epoch({param})", *lines]
         add_method(editor, inner.owner, lines, param)
     safe = Applicability.SAFE if certain else Applicability.UNSAFE
-    return editor.fix(f"Pass the epoch on to `{this}.{name}`", safe)
+    why = f"`{this}.{name}` may be something else"
+    return editor.fix(f"Pass the epoch on to `{this}.{name}`", safe, why)
 
 
 def epoch_parameter(setter: Function) -> tuple[str, str] | None:

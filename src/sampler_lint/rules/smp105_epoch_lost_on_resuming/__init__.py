@@ -14,6 +14,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.resuming import led_by, reads_epoch, restored_before
 from sampler_lint.domain.turns import epoch_expression
+from sampler_lint.edits.editor import Fixer
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
@@ -23,9 +24,10 @@ from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
     overwritten,
     skips_by,
 )
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import begin_there, count_on
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped, used_up
 from sampler_lint.syntax.navigation import same, unparse, walk
-from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, For, If, Loop, Name
+from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, For, If, Loop, Name
 
 
 class EpochLostOnResuming(Rule):
@@ -59,8 +61,11 @@ class EpochLostOnResuming(Rule):
         too many. The loss looks better than it is, and nothing fails.
 
     Fix safety:
-        No fix is offered: only you know where the checkpoint keeps the epoch, and whether it is
-        the last or the next one. Start the loop there: `range(start_epoch, epochs)`.
+        Unsafe: where a variable keeps the checkpoint's epoch, the loop begins at it
+        (`range(start_epoch, epochs)`); only you know whether that is the next epoch or the last
+        one that was trained. A number that a state leaves out is put into it, and taken out where
+        it is there; an `__iter__` that resets its position becomes a generator. No fix is offered
+        where nothing keeps the epoch, and for batches that are skipped.
 
     How it is proved:
         Invariant `runs`: the fixture resumes from its own checkpoint and stops where it reads an
@@ -85,7 +90,7 @@ class EpochLostOnResuming(Rule):
         "resumed training runs for too many epochs",
     )
     invariant = "runs"
-    fixable = "never"
+    fixable = "sometimes"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop that begins as in a new run, and at what forgets its begin."""
@@ -110,11 +115,16 @@ class EpochLostOnResuming(Rule):
             for call in calls_for(model, found, wanted).hits:
                 if call in told:
                     continue
+                fix: Fixer | None = None
                 if counted is not None and _is_given(model, found, call, counted[0]):
                     begins, counter = Beginning(found.loop.scope, found.loop), "the loop"
                     number = counted[1]
+                    if isinstance(found.loop, For):
+                        fix = begin_there(model, found.loop, number)
                 elif (other := from_zero(model, found, call)) is not None:
                     begins, counter, number = other, "its number", 0
+                    given = call.positional[0]
+                    fix = partial(count_on, given) if isinstance(given, Bin) else None
                 else:
                     continue
                 told.add(call)
@@ -131,6 +141,7 @@ class EpochLostOnResuming(Rule):
                     effect="a resumed run repeats the orders of the first epochs",
                     advice=f"start {counter} at the checkpoint's epoch",
                     why=why,
+                    fix=fix,
                     grade=Grade.CERTAIN if reads_epoch(restored.scope) else Grade.LIKELY,
                 )
 

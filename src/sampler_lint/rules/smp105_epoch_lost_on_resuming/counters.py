@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.analysis.values import ExtObj, Obj, Value
@@ -18,6 +19,7 @@ from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import keep_in_state
 from sampler_lint.syntax.navigation import (
     leaves,
     same,
@@ -63,6 +65,9 @@ def left_out(model: Model) -> Iterator[Suspect]:
                     effect="a resumed run goes on with the old number, and repeats an order",
                     advice=f"keep `{name}` in the state, and restore it",
                     why=(Related(model.place(where.scope, where), "each pass changes it here"),),
+                    fix=partial(keep_in_state, gives, restores, name)
+                    if restores.outer is cls
+                    else None,
                 )
                 break
 

@@ -21,6 +21,7 @@ from sampler_lint.domain.stale import has_workers
 from sampler_lint.edits.names import quoted
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import make_generator
 from sampler_lint.syntax.navigation import (
     holds,
     leaves,
@@ -301,6 +302,7 @@ def used_up(model: Model) -> Iterator[Suspect]:
                 "first `next()`",
                 why=(Related(model.place(iterate, read), "where the pass begins is read here"),),
                 grade=Grade.LIKELY if loader is None else Grade.CERTAIN,
+                fix=partial(make_generator, iterate),
             )
             break
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import MISSING, passed
-from sampler_lint.analysis.origins import given_by, parameter_of
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.origins import Hop, given_by, only, parameter_of, scope_of
+from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import SAMPLER, SEED
 from sampler_lint.domain.escape import is_for_nothing
 from sampler_lint.domain.launches import launches
@@ -25,6 +25,7 @@ from sampler_lint.domain.seeds import (
 )
 from sampler_lint.domain.signatures import refuser
 from sampler_lint.edits.editor import Editor, Fixer, replacing
+from sampler_lint.edits.loader_fixes import named_in
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import (
     MAY_BE_NO_INT,
@@ -51,7 +52,7 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import (
     fixed_seed,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Param, Scope
+from sampler_lint.syntax.nodes import Attr, Call, Choice, Class, Expr, Function, Name, Param, Scope
 from sampler_lint.workspace.project import Module
 
 _ONE_ORDER = "every seed reads the data in the same order"
@@ -81,9 +82,10 @@ class SeedNotPassed(Rule):
         Safe where the seed is in scope, is an int and is the same on every rank, and where a
         factory gets a new parameter `seed: int = 0` that every call in the repository passes,
         through the functions in between (it is also added to the literal seed of a generator in
-        the same factory). Unsafe where the seed's type is not known, and where only some calls
-        have a seed to pass. Display-only where none has one, since nothing would change then. No
-        fix where the class leaves its seed out of the shuffle (SMP203), for the same reason.
+        the same factory). Unsafe where the seed's type is not known, where only some calls have a
+        seed to pass, and where it is bound by `functools.partial` to the one of several classes
+        that takes it. Display-only where none has one, since nothing would change then. No fix
+        where the class leaves its seed out of the shuffle (SMP203), for the same reason.
 
     How it is proved:
         Invariant `seed-matters`: two runs with different seeds give one order before the fix
@@ -345,6 +347,7 @@ def _suspect(
             fix = partial(pass_to_sampler, site, fixed, seed)
         else:
             advice += f", but not to `{other}`, which takes none"
+            fix = partial(bind_seed, model, sampler, fixed, seed)
     else:
         function = site.scope if isinstance(site.scope, Function) else None
         kept = seed_to_keep(model, module, function) if function is not None else None
@@ -381,6 +384,27 @@ def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, editor: Editor) -> Fix
     pass_seed(editor, site, fixed.parameter, fixed.given, value)
     applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
     return editor.fix(f"Pass `{fixed.parameter}={value}`", applicability, MAY_BE_NO_INT)
+
+
+def bind_seed(model: Model, sampler: Obj, fixed: Fixed, seed: Seed, editor: Editor) -> Fix | None:
+    """Bind the seed to the sampler's class, where the program chooses among classes."""
+    site = sampler.site
+    assert site is not None
+    chosen = only(model.flow, site.func, Hop.ASSIGNED)
+    options = chosen.options if isinstance(chosen, Choice) else []
+    its = {ClassRef(sampler.cls) if isinstance(sampler.cls, Class) else Ext(sampler.cls)}
+    taking = [each for each in options if model.flow.values(each) == its]
+    if len(taking) != 1 or not isinstance(taking[0], (Name, Attr)) or fixed.given is not None:
+        return None
+    if scope_of(taking[0]) is not site.scope:
+        return None
+    partial_ = named_in(editor, "functools", "partial")
+    if partial_ is None:
+        return None
+    value = _as_taken(seed, fixed, seed.code)
+    editor.wrap(taking[0], f"{partial_}(", f", {fixed.parameter}={value})")
+    why = "what reads the class may not expect a `partial`"
+    return editor.fix(f"Bind `{fixed.parameter}={value}`", Applicability.UNSAFE, why)
 
 
 def keep_seed(site: Call, fixed: Fixed, kept: KeptSeed, editor: Editor) -> Fix:

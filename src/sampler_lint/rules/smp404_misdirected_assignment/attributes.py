@@ -161,7 +161,8 @@ def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
     message = f"nothing reads `{shown}`: `{owner}` reads `{near}`"
     sure = likeness(target.name, near) >= SURE_SLIP
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-    fix = renaming(target, target.name, near, f"Set `{near}`", applicability)
+    why = "another attribute may be meant"
+    fix = renaming(target, target.name, near, f"Set `{near}`", applicability, why)
     effect = f"`{near}` keeps its old value"
     return Suspect(module, target, message, fix=fix, effect=effect, advice=f"set `{near}`")
 
@@ -388,7 +389,8 @@ def _shadow(
 
     def fix(editor: Editor) -> Fix:
         editor.replace(cls.bases[first], hidden).replace(cls.bases[real], hiding)
-        return editor.fix(f"Name `{hidden}` first", Applicability.UNSAFE)
+        why = "the order decides about other methods, too"
+        return editor.fix(f"Name `{hidden}` first", Applicability.UNSAFE, why)
 
     here = Related(module.place(abstract), f"abstract `{method}`")
     why = (here,) if abstract.module is cls.module else ()

@@ -445,7 +445,8 @@ def _not_heeded(
 
 def _pass_on(constant: Const, name: str, editor: Editor) -> Fix | None:
     editor.replace(constant, name)
-    return editor.fix(f"Pass `{name}` on", Applicability.UNSAFE)
+    why = "callers may rely on the constant"
+    return editor.fix(f"Pass `{name}` on", Applicability.UNSAFE, why)
 
 
 # What a class body defines under a name that the constructor of its base stores.

@@ -109,7 +109,7 @@ def _local(module: Module, cls: Class, function: Function, stmt: Assign, target:
     )
     applicability = Applicability.SAFE if is_setter else Applicability.UNSAFE
     meant = f"{receiver}.{target.id}"
-    fix = replacing(target, meant, f"Assign `{meant}`", applicability)
+    fix = replacing(target, meant, f"Assign `{meant}`", applicability, "a local may be left over")
     effect = f"`{meant}`, which the sampler reads, keeps its old value"
     return Suspect(module, target, message, fix=fix, effect=effect, advice=f"assign `{meant}`")
 
@@ -343,7 +343,8 @@ def _moving_getter(
             return None
         for node in (target, *reads):
             editor.replace(node, target.name)
-        return editor.fix(f"Use a local `{target.name}`", Applicability.UNSAFE)
+        why = "others may read the attribute"
+        return editor.fix(f"Use a local `{target.name}`", Applicability.UNSAFE, why)
 
     return Suspect(
         module,

@@ -205,7 +205,8 @@ def _suspect(module: Module, node: Index, cut: ast.Subscript, lost: int) -> Susp
         ) if number == lost:
             owner = text_of(module.source, node.value)
             code = f"{owner}[{ast.unparse(lower)} : {ast.unparse(whole)}]"
-            fix = replacing(node, code, f"Write `{code}`", Applicability.UNSAFE)
+            why = "the last sample may be left out on purpose"
+            fix = replacing(node, code, f"Write `{code}`", Applicability.UNSAFE, why)
     return Suspect(
         module,
         node,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sampler_lint.execution.arrays import (
+    ALONG,
     ARRAYS,
     OPERATORS,
     TORCH,
@@ -169,13 +170,13 @@ def _listed_rows(run: Run, array: Any, *args: Any, **keywords: Any) -> Any:
 def _of_array(name: str) -> Callable[..., Any]:
     def call(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
         more = axes_of(args, keywords)
-        if (
-            keywords.keys() - {"axis", "dim"}
-            or any(axis not in (0, -1) for axis in more)
-            or (more and len(array.shape) > 1)
-        ):
+        if keywords.keys() - {"axis", "dim"}:
             raise CannotTellError(f"`{name}` of an array")
-        return perform(ARRAYS[name], run, [array], {})
+        if len(array.shape) == 1 and all(axis in (0, -1) for axis in more):
+            return perform(ARRAYS[name], run, [array], {})
+        if name not in ALONG or (name in TORCH and "axis" not in keywords):  # which of the two?
+            raise CannotTellError(f"`{name}` of an array")
+        return perform(ARRAYS[name], run, [array, *args], keywords)
 
     return call
 

@@ -115,7 +115,7 @@ class Interpreter(Statements):
         self.told: dict[Class, Mapping[str, tuple[Passed, ...]]] = {}
         """What it was told to be passed for the parameters of classes."""
         self.codes: dict[ast.AST, Code] = {}
-        self.spoken: dict[Klass, tuple[frozenset[str], frozenset[str]]] = {}
+        self.spoken: dict[Klass, tuple[frozenset[str], ...]] = {}
         """What the text of a class says of names (see :class:`~.set_up.SetUp`)."""
         self._names: dict[str, Names] = {}
         self._bodies: dict[ast.FunctionDef, tuple[bool, frozenset[str]]] = {}

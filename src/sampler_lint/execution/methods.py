@@ -87,6 +87,8 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
         return owner[owner.names.index(name)]
     if isinstance(owner, Queue) and name == "maxlen":
         return owner.maxlen
+    if isinstance(owner, slice) and name in {"start", "stop", "step"}:
+        return getattr(owner, name)
     if isinstance(owner, Array) and name in FACTS:
         return perform(FACTS[name], run, (owner,), {})
     queued = isinstance(owner, Queue) and owner.is_of_threads
@@ -298,8 +300,8 @@ ARRAY(Cost.BY_ITEM, "numel", "nelement")(
 )
 for _name in OPERATORS:
     ARRAY(Cost.BY_ITEM, f"{_name}_")(_in_place(ARRAYS, _name))
-ARRAY(Cost.BY_ITEM, "random_")(
-    lambda run, array, *bounds: _replaced(array, [UNKNOWN for _ in array.items])
+ARRAY(Cost.BY_ITEM, "random_", "uniform_", "normal_")(
+    lambda run, array, *bounds, **kw: _replaced(array, [UNKNOWN for _ in array.items])
 )
 ARRAY(Cost.BY_ITEM, "new_zeros")(lambda run, array, *size: perform(ARRAYS["zeros"], run, size, {}))
 ARRAY(Cost.FLAT, "__len__")(lambda run, array: len(array.items))

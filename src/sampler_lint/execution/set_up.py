@@ -135,9 +135,9 @@ class SetUp:
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         if klass not in interpreter.spoken:
-            said = frozenset(_sizes_beside_ranks(klass)), frozenset(_walked(klass))
-            interpreter.spoken[klass] = said
-        self.worlds, self.walked = interpreter.spoken[klass]
+            asked = _sizes_beside_ranks, _walked, _divided_by_ranks
+            interpreter.spoken[klass] = tuple(frozenset(names(klass)) for names in asked)
+        self.worlds, self.walked, self.divided = interpreter.spoken[klass]
         self.roles = set(map(role_of, self.names))
         self.takes_rank = Role.RANK in self.roles
         self.takes_drop_last = Role.DROP_LAST in self.roles
@@ -282,7 +282,8 @@ class SetUp:
             return self.seed
         is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
-        if is_left and role not in _ALWAYS and not inner:
+        is_wanted = role in _ALWAYS or (role is Role.TOTAL_BATCH and _is_none(default))
+        if is_left and not inner and not is_wanted:
             return _KEEP
         value = self._wanted(role, name, note, world, rank)
         if role is None and role_of(name.removesuffix("s")) is Role.BATCH_SIZE:
@@ -298,6 +299,8 @@ class SetUp:
         role = role_of(name, note)
         if name in self.worlds and role in {None, Role.SIZE, Role.NUMBER}:
             return Role.WORLD_SIZE
+        if role is Role.NUMBER and name in self.divided:
+            return Role.TOTAL_BATCH
         if role is Role.SIZE and name in _SIZES and self.roles & {Role.DATASET, Role.SAMPLER}:
             return None
         if name not in self.walked:
@@ -686,6 +689,11 @@ def _class_named(interpreter: Interpreter, init: Fn, node: ast.expr) -> Klass | 
     return value if isinstance(value, Klass) else None
 
 
+def _is_none(default: ast.expr | None) -> bool:
+    """Whether a number says that none was given: less than nothing."""
+    return isinstance(default, ast.UnaryOp) and isinstance(default.op, ast.USub)
+
+
 _WALKS = frozenset(
     {"enumerate", "iter", "len", "list", "reversed", "set", "sorted", "tuple", "zip"}
 )
@@ -706,6 +714,17 @@ def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
             name = last_name(size)
             if role_of(last_name(rank)) is Role.RANK and role_of(name) is not Role.RANK:
                 yield name
+
+
+def _divided_by_ranks(klass: Klass) -> Iterator[str]:
+    """What the class divides by the number of ranks: ``step_size // world_size``."""
+    for node in ast.walk(klass.node):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
+            and role_of(last_name(node.right)) is Role.WORLD_SIZE
+        ):
+            yield last_name(node.left)
 
 
 def _walked(klass: Klass) -> Iterator[str]:

@@ -54,6 +54,19 @@ def _seed(run: Run, owner: External, *values: Any, **keywords: Any) -> Any:
     return UNKNOWN if owner.stream is None else replace(owner, dotted="numpy.random")
 
 
+@SEEDS(Cost.FLAT)
+def _initial_seed(run: Run, owner: External) -> Any:
+    """What seeded a generator: torch begins each object with one number."""
+    run.outside += 1
+    known = None if owner.stream is None else owner.stream.seeds
+    if known is None:
+        return UNKNOWN
+    return known[0] if known else _TORCH_SEED
+
+
+_TORCH_SEED = 67280421310721
+
+
 @SEEDS(Cost.DEEP, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")
 def _generator(run: Run, owner: External, *values: Any, **keywords: Any) -> External:
     run.outside += 1

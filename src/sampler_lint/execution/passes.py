@@ -88,7 +88,8 @@ def _of_all_ranks(
             told = Data.asked - asked[0], Data.asked_of_all - asked[1]
     finally:
         interpreter.asked_place = interpreter.asked_place or before
-    given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
+    both = [spec.settled] if option == spec.settled else [spec.settled, option]
+    given = [part for part in both if part is not None and part[0] != "drop_last"]
     also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")

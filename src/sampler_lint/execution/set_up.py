@@ -188,6 +188,9 @@ class SetUp:
         yield None
         if self.takes_drop_last:
             yield "drop_last", True
+        for param, _ in self.params:
+            if self._role(param.arg) is Role.BOUNDARIES:
+                yield param.arg, (2, 4, 6)  # a limit of 0 may be none
         yield from (flag for flag in self.flags() if flag[0] != "drop_last")
         for param, default in self.params:
             value = default.value if isinstance(default, ast.Constant) else None
@@ -245,6 +248,8 @@ class SetUp:
         self.place = rank
         Data.dense, Data.stand_ins = self.dense, self._made(world)
         keywords = dict(part for part in (self.settled, option) if part is not None)
+        for name, value in keywords.items():
+            keywords[name] = [*value] if isinstance(value, tuple) else value  # it may be changed
         for param, default in self.params:
             value = self._argument(param, default, world, rank)
             if value is not _KEEP and param.arg not in keywords:

@@ -135,8 +135,11 @@ class SetUp:
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         if klass not in interpreter.spoken:
-            asked = _sizes_beside_ranks, _walked, _divided_by_ranks
-            interpreter.spoken[klass] = tuple(frozenset(names(klass)) for names in asked)
+            nodes, asked = (
+                [*ast.walk(klass.node)],
+                (_sizes_beside_ranks, _walked, _divided_by_ranks),
+            )
+            interpreter.spoken[klass] = tuple(frozenset(names(nodes)) for names in asked)
         self.worlds, self.walked, self.divided = interpreter.spoken[klass]
         self.roles = set(map(role_of, self.names))
         self.takes_rank = Role.RANK in self.roles
@@ -704,9 +707,9 @@ _WALKS = frozenset(
 )
 
 
-def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
+def _sizes_beside_ranks(nodes: list[ast.AST]) -> Iterator[str]:
     """What the class holds a rank against: ``rank < size``, or ``x[rank::size]``."""
-    for node in ast.walk(klass.node):
+    for node in nodes:
         if isinstance(node, ast.Compare) and isinstance(
             node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
         ):
@@ -721,9 +724,9 @@ def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
                 yield name
 
 
-def _divided_by_ranks(klass: Klass) -> Iterator[str]:
+def _divided_by_ranks(nodes: list[ast.AST]) -> Iterator[str]:
     """What the class divides by the number of ranks: ``step_size // world_size``."""
-    for node in ast.walk(klass.node):
+    for node in nodes:
         if (
             isinstance(node, ast.BinOp)
             and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
@@ -732,9 +735,9 @@ def _divided_by_ranks(klass: Klass) -> Iterator[str]:
             yield last_name(node.left)
 
 
-def _walked(klass: Klass) -> Iterator[str]:
+def _walked(nodes: list[ast.AST]) -> Iterator[str]:
     """What the class goes through, or takes items of: that is no number."""
-    for node in ast.walk(klass.node):
+    for node in nodes:
         if isinstance(node, (ast.For, ast.comprehension)):
             yield last_name(node.iter)
         elif isinstance(node, ast.Subscript):

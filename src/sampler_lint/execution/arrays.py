@@ -36,6 +36,8 @@ from sampler_lint.execution.values import (
 )
 
 RANDOM = Table()
+#: Random functions that only order what they are given, as :meth:`~.chance.Chance.ordered` does.
+ORDERS = frozenset({"permutation", "randperm", "sample", "shuffle"})
 ARRAYS = Table()
 #: What torch does otherwise than numpy under the same name.
 TORCH = Table()

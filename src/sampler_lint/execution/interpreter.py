@@ -102,6 +102,8 @@ class Interpreter(Statements):
         self.worker: tuple[int, int] | None = None
         """Which worker of how many it is; None in a process that has no workers."""
         self.chance = Chance()
+        self.tries_orders = False
+        """Whether each process draws other orders (see :class:`~.chance.Chance`)."""
         self.watch: Callable[[Instance], None] | None = None
         """What is told of each object that is iterated, or has an item taken, before it is."""
         self.stands_in = False
@@ -129,6 +131,8 @@ class Interpreter(Statements):
         self.depth = self.agreed = 0
         self.lends = False
         self.chance = Chance()
+        if self.tries_orders:
+            self.chance.tries_orders, self.chance.worker = True, rank
         BUDGET.restart()
         for names in self.touched:
             names.made.clear()

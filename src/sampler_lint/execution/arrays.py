@@ -580,7 +580,7 @@ def _along(reduce: Callable[..., Any]) -> Callable[..., Any]:
 _KEEPING = frozenset({"keepdim", "keepdims"})
 
 
-@ARRAYS(Cost.BY_ITEM)
+@ARRAYS(Cost.BY_ITEM, "mean")
 @_along
 def _mean(run: Run, values: Any) -> Any:
     listed = run.listed(values)
@@ -590,7 +590,7 @@ def _mean(run: Run, values: Any) -> Any:
     return binary(ast.Div, plain(total), len(listed))
 
 
-@ARRAYS(Cost.BY_ITEM)
+@ARRAYS(Cost.BY_ITEM, "prod")
 @_along
 def _prod(run: Run, values: Any) -> Any:
     total: Any = 1

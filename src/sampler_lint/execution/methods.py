@@ -176,7 +176,8 @@ def _of_array(name: str) -> Callable[..., Any]:
             raise CannotTellError(f"`{name}` of an array")
         if len(array.shape) == 1 and all(axis in (0, -1) for axis in more):
             return perform(ARRAYS[name], run, [array], {})
-        if name not in ALONG or (name in TORCH and "axis" not in keywords):  # which of the two?
+        is_torch_or_numpy = name in TORCH and "axis" not in keywords  # they give other things
+        if len(array.shape) == 1 or name not in ALONG or is_torch_or_numpy:
             raise CannotTellError(f"`{name}` of an array")
         return perform(ARRAYS[name], run, [array, *args], keywords)
 

@@ -222,6 +222,15 @@ def run_by_python(source: str) -> Any:
         "np.ceil(2.1), np.floor(np.array([1.5, 2.5])).tolist()",
         "torch.arange(3).size(0), copy.deepcopy(np.arange(3)).tolist(), np.array(7) + 1",
         "np.linspace(0, 4, 3, dtype=int).tolist(), [1 if np.array([0]) else 2]",
+        "np.arange(6).reshape(2, 3).sum(axis=0).tolist()",
+        "np.sum(np.arange(6).reshape(2, 3), axis=1).tolist()",
+        "np.arange(6).reshape(2, 3).max(axis=1).tolist()",
+        "np.mean(np.arange(6).reshape(2, 3), 0).tolist()",
+        "np.argmax(np.arange(6).reshape(2, 3), axis=-1).tolist()",
+        "torch.max(torch.tensor([1, 4]), torch.tensor([3, 2])).tolist()",
+        "torch.min(torch.tensor([[1, 4], [5, 2]]), dim=0)[1].tolist()",
+        "torch.Generator().initial_seed(), torch.Generator().manual_seed(5).initial_seed()",
+        "type(np.arange(2)) == np.int64, slice(1, 5, 2).stop",
     ],
 )  # fmt: skip
 def test_expressions(tmp_path: Path, expression: str) -> None:

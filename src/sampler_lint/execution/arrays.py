@@ -36,6 +36,8 @@ from sampler_lint.execution.values import (
 )
 
 RANDOM = Table()
+#: Random functions that only order what they are given, as :meth:`~.chance.Chance.ordered` does.
+ORDERS = frozenset({"permutation", "randperm", "sample", "shuffle"})
 ARRAYS = Table()
 #: What torch does otherwise than numpy under the same name.
 TORCH = Table()
@@ -52,6 +54,19 @@ def _seed(run: Run, owner: External, *values: Any, **keywords: Any) -> Any:
     run.outside += 1
     run.chance.seed(run.stream(owner), (*values, *keywords.values()))
     return UNKNOWN if owner.stream is None else replace(owner, dotted="numpy.random")
+
+
+@SEEDS(Cost.FLAT)
+def _initial_seed(run: Run, owner: External) -> Any:
+    """What seeded a generator: torch begins each object with one number."""
+    run.outside += 1
+    known = None if owner.stream is None else owner.stream.seeds
+    if known is None:
+        return UNKNOWN
+    return known[0] if known else _TORCH_SEED
+
+
+_TORCH_SEED = 67280421310721
 
 
 @SEEDS(Cost.DEEP, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")
@@ -538,8 +553,36 @@ def _clip(run: Run, value: Any, *bounds: Any, **keywords: Any) -> Any:
     return value if high is None else _of_two(min)(run, value, high)
 
 
-@ARRAYS(Cost.BY_ITEM)
-def _mean(run: Run, values: Any, *axis: Any, **keywords: Any) -> Any:
+#: What makes one value of many, also along one of two axes.
+ALONG = frozenset({"all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"})
+
+
+def _along(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """Of all that an array holds, or of each of its rows or columns."""
+
+    def function(run: Run, values: Any, *more: Any, **keywords: Any) -> Any:
+        axes = [axis for axis in axes_of(more, keywords) if axis is not None]
+        if not axes:
+            return reduce(run, values)
+        array = values if isinstance(values, Array) else nested(run.listed(values))
+        depth = len(array.shape)
+        if axes[0] not in range(-depth, depth) or depth > 2 or keywords.keys() & _KEEPING:
+            raise CannotTellError("along which axis")
+        if depth == 1:
+            return reduce(run, array)
+        rows = array if axes[0] % depth else transposed(array)
+        return rows.map(lambda row: reduce(run, row))
+
+    return function
+
+
+#: Arguments by which what is reduced keeps its number of dimensions.
+_KEEPING = frozenset({"keepdim", "keepdims"})
+
+
+@ARRAYS(Cost.BY_ITEM, "mean")
+@_along
+def _mean(run: Run, values: Any) -> Any:
     listed = run.listed(values)
     total = run.call(External("builtins.sum"), [listed], {})
     if total is UNKNOWN or not listed:
@@ -547,8 +590,9 @@ def _mean(run: Run, values: Any, *axis: Any, **keywords: Any) -> Any:
     return binary(ast.Div, plain(total), len(listed))
 
 
-@ARRAYS(Cost.BY_ITEM)
-def _prod(run: Run, values: Any, **keywords: Any) -> Any:
+@ARRAYS(Cost.BY_ITEM, "prod")
+@_along
+def _prod(run: Run, values: Any) -> Any:
     total: Any = 1
     for value in run.iterate(values):
         total = binary(ast.Mult, total, plain(value))
@@ -567,6 +611,20 @@ def _reduced(name: str) -> Callable[..., Any]:
             return values
         listed = list(values.flat()) if isinstance(values, Array) else values
         return run.call(External(f"builtins.{name}"), [listed], {})
+
+    return function
+
+
+def _extreme_of(name: str, of_two: str) -> Callable[..., Any]:
+    """``torch.max``: of all, of two, or along an axis with the places."""
+
+    def function(run: Run, values: Any, *more: Any, **keywords: Any) -> Any:
+        if more and isinstance(more[0], Array):
+            return ARRAYS[of_two].call(run, values, more[0])
+        found = ARRAYS[name].call(run, values, *more, **keywords)
+        if not axes_of(more, keywords):
+            return found
+        return found, ARRAYS[f"arg{name}"].call(run, values, *more, **keywords)
 
     return function
 
@@ -683,11 +741,13 @@ ARRAYS(Cost.BY_ITEM, "sign")(_elementwise(lambda number: (number > 0) - (number 
 ARRAYS(Cost.BY_ITEM, "logical_not")(_elementwise(lambda number: not number))
 ARRAYS(Cost.BY_ITEM, "logical_and")(_of_two(lambda left, right: bool(left and right)))
 ARRAYS(Cost.BY_ITEM, "logical_or")(_of_two(lambda left, right: bool(left or right)))
-ARRAYS(Cost.BY_ITEM, "argmax")(_index_of(max))
-ARRAYS(Cost.BY_ITEM, "argmin")(_index_of(min))
+ARRAYS(Cost.BY_ITEM, "argmax")(_along(_index_of(max)))
+ARRAYS(Cost.BY_ITEM, "argmin")(_along(_index_of(min)))
 ARRAYS(Cost.BY_ITEM, "delete")(lambda run, values, places, *axis: _without(run, values, places))
 for _name in ("sum", "max", "min", "any", "all"):
-    ARRAYS(Cost.BY_ITEM, _name)(_reduced(_name))
+    ARRAYS(Cost.BY_ITEM, _name)(_along(_reduced(_name)))
+for _name, _of_both in (("max", "maximum"), ("min", "minimum")):
+    TORCH(Cost.BY_ITEM, _name)(_extreme_of(_name, _of_both))
 ARRAYS(Cost.BY_ITEM, "ceil")(_elementwise(lambda number: float(math.ceil(number))))
 ARRAYS(Cost.BY_ITEM, "floor")(_elementwise(lambda number: float(math.floor(number))))
 ARRAYS(Cost.BY_ITEM, "flip")(lambda run, values, *axis, **kw: Array(run.listed(values)[::-1]))

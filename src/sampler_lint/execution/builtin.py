@@ -163,7 +163,7 @@ def _is_a(run: Run, value: Any, kind: Any) -> bool:
     is_part = isinstance(value, Data) and not isinstance(value, (Source, Given))
     if is_part and value.length is None and Data.stand_ins is not None:
         return said(Data.stand_ins, f"isinstance({PLACE.sub('[]', value.key)}, {name})")
-    if name in {"Tensor", "ndarray", "LongTensor"}:
+    if name in _ARRAY_TYPES:
         if is_part:
             raise CannotTellError("the type of data")
         return isinstance(value, Array)
@@ -190,12 +190,24 @@ def _type(run: Run, value: Any) -> Any:
     if isinstance(value, Instance):
         return value.klass
     value = int(value) if isinstance(value, Told) else value
+    run.stands_in = True  # of a number, or of a list, an array may stand there
+    if isinstance(value, Array):
+        return _ArrayType("an array")
     if type(value) not in _PLAIN:
         raise CannotTellError("its type")
-    run.stands_in = True  # of a number, or of a list, an array may stand there
     return External(f"builtins.{type(value).__name__}")
 
 
+class _ArrayType(External):
+    """The type of an array, whichever library it is of."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, External) and other.dotted.rpartition(".")[2] in _ARRAY_TYPES
+
+    __hash__ = External.__hash__
+
+
+_ARRAY_TYPES = frozenset({"LongTensor", "Tensor", "ndarray"})
 #: What is here of the type that it is in the program.
 _PLAIN = frozenset({bool, dict, float, int, list, set, str, tuple, type(None)})
 

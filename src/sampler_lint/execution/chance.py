@@ -50,6 +50,9 @@ class Chance:
         self.turn = 0
         """By how many places the order is turned that is drawn next: so far that two workers meet
         whether each then takes the next part or every n-th item."""
+        self.tries_orders = False
+        """Whether an order that the process draws for itself is another one in each process, so
+        that what comes of it is seen, and it does not count as what nobody knows."""
 
     @property
     def trace(self) -> list[tuple[Any, ...] | None]:
@@ -99,11 +102,13 @@ class Chance:
             stream.seeding = Seeding(stream.seeds, is_late, counts=stream in self.streams.values())
             self._noted.append(stream.seeding)
 
-    def draw(self, stream: Stream | None) -> None:
-        """A draw, from who knows what for None."""
+    def draw(self, stream: Stream | None, *, is_order: bool = False) -> None:
+        """A draw, from who knows what for None; perhaps of an order."""
         self.draws += 1
         is_own = stream is not None and stream.seeds is None and stream in self.streams.values()
         self.turn = self.worker if is_own else 0
+        if is_own and is_order and self.tries_orders:
+            return
         if stream is None or stream.seeds is None:
             self._noted.append(None)
             return

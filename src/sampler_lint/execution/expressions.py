@@ -72,6 +72,9 @@ class Expressions(Run):
             return owner[key]
         if isinstance(owner, (Data, Told)):
             data = owner.data if isinstance(owner, Told) else owner
+            is_column = type(data) in {Data, Column} and data.length is not None
+            if is_column and isinstance(key, (Array, list, slice)):
+                return items.item(Array(data.items()), key)
             return data.part(f"[{spell(key)}]")
         if owner is UNKNOWN:
             return UNKNOWN

@@ -68,9 +68,9 @@ from sampler_lint.workspace.project import Module, Project
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SAME_FUNCTION = frozenset(
     {
-        "abstractmethod", "cache", "cached_property", "classmethod", "final", "jit",
+        "abstractmethod", "cache", "cached_property", "classmethod", "deprecated", "final", "jit",
         "lru_cache", "njit", "no_grad", "override", "property", "setter", "staticmethod",
-        "typechecked",
+        "typechecked", "wraps",
     }
 )  # fmt: skip
 
@@ -102,6 +102,8 @@ class Interpreter(Statements):
         self.worker: tuple[int, int] | None = None
         """Which worker of how many it is; None in a process that has no workers."""
         self.chance = Chance()
+        self.tries_orders = False
+        """Whether each process draws other orders (see :class:`~.chance.Chance`)."""
         self.watch: Callable[[Instance], None] | None = None
         """What is told of each object that is iterated, or has an item taken, before it is."""
         self.stands_in = False
@@ -115,7 +117,7 @@ class Interpreter(Statements):
         self.told: dict[Class, Mapping[str, tuple[Passed, ...]]] = {}
         """What it was told to be passed for the parameters of classes."""
         self.codes: dict[ast.AST, Code] = {}
-        self.spoken: dict[Klass, tuple[frozenset[str], frozenset[str]]] = {}
+        self.spoken: dict[Klass, tuple[frozenset[str], ...]] = {}
         """What the text of a class says of names (see :class:`~.set_up.SetUp`)."""
         self._names: dict[str, Names] = {}
         self._bodies: dict[ast.FunctionDef, tuple[bool, frozenset[str]]] = {}
@@ -129,6 +131,8 @@ class Interpreter(Statements):
         self.depth = self.agreed = 0
         self.lends = False
         self.chance = Chance()
+        if self.tries_orders:
+            self.chance.tries_orders, self.chance.worker = True, rank
         BUDGET.restart()
         for names in self.touched:
             names.made.clear()
@@ -379,6 +383,8 @@ class Interpreter(Statements):
 
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
         """A call of a function of the tree, as a method of ``receiver`` if there is one."""
+        if fn.decorators - _SAME_FUNCTION:
+            return self.call(self._decorated(fn), args, keywords)
         frame = self.frame(fn, args, keywords, receiver)
         if isinstance(fn.node, ast.Lambda):
             return self.value(fn.node.body, frame)
@@ -396,6 +402,21 @@ class Interpreter(Statements):
         if type(left) is not tuple:  # no Python, though it can be parsed
             raise CannotTellError("a jump out of a function")
         return left[0]
+
+    def _decorated(self, fn: Fn) -> Any:
+        """What the decorators of the tree make of a function.
+
+        Raises:
+            CannotTellError: one is not of the tree.
+        """
+        assert isinstance(fn.node, ast.FunctionDef)
+        made: Any = fn.bare
+        for decorator in reversed(fn.node.decorator_list):
+            if last_name(decorator) not in _SAME_FUNCTION:
+                made = self.call(self.value(decorator, Frame(fn.names, fn.defaults)), [made], {})
+        if not isinstance(made, (Fn, Bound)):
+            raise CannotTellError("a decorated function")
+        return made
 
     def frame(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Frame:
         """The names of a function as a call begins."""

@@ -13,6 +13,7 @@ from typing import Any
 from sampler_lint.execution.agreement import agreed
 from sampler_lint.execution.arrays import (
     ARRAYS,
+    ORDERS,
     RANDOM,
     SEEDS,
     TORCH,
@@ -124,7 +125,8 @@ def _numeric(run: Run, callee: External, keywords: dict[str, Any]) -> Op | None:
         run.outside += 1
         given = keywords.get("generator")
         source = callee if given is None else given
-        run.chance.draw(run.stream(source) if isinstance(source, External) else None)
+        stream = run.stream(source) if isinstance(source, External) else None
+        run.chance.draw(stream, is_order=last in ORDERS)
         return RANDOM[last]
     if root == "random" or not is_own:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sampler_lint.execution.arrays import (
+    ALONG,
     ARRAYS,
     OPERATORS,
     TORCH,
@@ -86,6 +87,8 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
         return owner[owner.names.index(name)]
     if isinstance(owner, Queue) and name == "maxlen":
         return owner.maxlen
+    if isinstance(owner, slice) and name in {"start", "stop", "step"}:
+        return getattr(owner, name)
     if isinstance(owner, Array) and name in FACTS:
         return perform(FACTS[name], run, (owner,), {})
     queued = isinstance(owner, Queue) and owner.is_of_threads
@@ -169,13 +172,14 @@ def _listed_rows(run: Run, array: Any, *args: Any, **keywords: Any) -> Any:
 def _of_array(name: str) -> Callable[..., Any]:
     def call(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
         more = axes_of(args, keywords)
-        if (
-            keywords.keys() - {"axis", "dim"}
-            or any(axis not in (0, -1) for axis in more)
-            or (more and len(array.shape) > 1)
-        ):
+        if keywords.keys() - {"axis", "dim"}:
             raise CannotTellError(f"`{name}` of an array")
-        return perform(ARRAYS[name], run, [array], {})
+        if len(array.shape) == 1 and all(axis in (0, -1) for axis in more):
+            return perform(ARRAYS[name], run, [array], {})
+        is_torch_or_numpy = name in TORCH and "axis" not in keywords  # they give other things
+        if len(array.shape) == 1 or name not in ALONG or is_torch_or_numpy:
+            raise CannotTellError(f"`{name}` of an array")
+        return perform(ARRAYS[name], run, [array, *args], keywords)
 
     return call
 
@@ -297,8 +301,8 @@ ARRAY(Cost.BY_ITEM, "numel", "nelement")(
 )
 for _name in OPERATORS:
     ARRAY(Cost.BY_ITEM, f"{_name}_")(_in_place(ARRAYS, _name))
-ARRAY(Cost.BY_ITEM, "random_")(
-    lambda run, array, *bounds: _replaced(array, [UNKNOWN for _ in array.items])
+ARRAY(Cost.BY_ITEM, "random_", "uniform_", "normal_")(
+    lambda run, array, *bounds, **kw: _replaced(array, [UNKNOWN for _ in array.items])
 )
 ARRAY(Cost.BY_ITEM, "new_zeros")(lambda run, array, *size: perform(ARRAYS["zeros"], run, size, {}))
 ARRAY(Cost.FLAT, "__len__")(lambda run, array: len(array.items))

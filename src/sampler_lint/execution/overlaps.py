@@ -29,20 +29,34 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
     guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
     for spec.guesses, option in itertools.product(guesses, options):
         alone = {trial.world.samples: trial for trial in each(interpreter, spec, single, option)}
-        found = [
-            trial
-            for trial in each(interpreter, spec, worlds, option)
-            if trial.raised is None and trial.world.samples in alone and _feeds_all(trial)
-        ]
+        found = [*_feeding(interpreter, spec, option)]
+        reordered = bool(found) and found[0].turns[0].seeds is None
+        if reordered:  # it may be only the order in which each takes what it has: that is tried
+            interpreter.tries_orders = True
+            try:
+                found = [*_feeding(interpreter, spec, option)]
+            finally:
+                interpreter.tries_orders = False
+        found = [trial for trial in found if trial.world.samples in alone]
         if option is not None and any(map(_repeats_samples, alone.values())):
             continue  # a flag may have ranks augment the same samples
         if len(found) > 2 and all(
-            _is_same_share(trial, alone[trial.world.samples]) for trial in found
+            _is_same_share(trial, alone[trial.world.samples], reordered=reordered)
+            for trial in found
         ):
             spec.numbers_are_ranks = True
             others = list(each(interpreter, spec, worlds, option))
             return None if any(map(_is_apart, others)) else found[0]
     return None
+
+
+def _feeding(
+    interpreter: Interpreter, spec: SetUp, option: tuple[str, Any] | None
+) -> Iterator[Trial]:
+    """Large worlds that it runs through, and in which each rank has something to read."""
+    for trial in each(interpreter, spec, spec.large_worlds, option):
+        if trial.raised is None and _feeds_all(trial):
+            yield trial
 
 
 def torn(interpreter: Interpreter, spec: SetUp) -> tuple[Trial, Violation] | None:
@@ -198,16 +212,20 @@ def _is_apart(trial: Trial) -> bool:
     return all(2 * len(first & other) <= len(first) for other in others)
 
 
-def _is_same_share(trial: Trial, alone: Trial) -> bool:
-    """Whether each rank reads the same part of what one process alone reads."""
+def _is_same_share(trial: Trial, alone: Trial, *, reordered: bool) -> bool:
+    """Whether each rank reads the same part of what one process alone reads.
+
+    ``reordered``: each in an order of its own.
+    """
     if trial.raised is not None or alone.raised is not None:
         return False
     first = trial.turns[0]
     together, share = alone.turns[0].indices or (), first.indices or ()
     ranks, batch = trial.world.ranks, trial.world.batch_size
-    if first.seeds is None or any(
-        turn.indices != first.indices or turn.seeds != first.seeds for turn in trial.turns
-    ):
+    if first.seeds is None or any(turn.seeds != first.seeds for turn in trial.turns):
+        return False
+    read = [sorted(turn.indices or ()) if reordered else turn.indices for turn in trial.turns]
+    if any(each != read[0] for each in read):
         return False
     as_many = len(share) == len(together)  # the more ranks, the more they are to read
     if first.goes_on or (as_many and len(set(together)) == len(together)):

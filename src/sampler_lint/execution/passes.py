@@ -68,7 +68,8 @@ def _of_all_ranks(
     before, interpreter.asked_place = interpreter.asked_place, False
     try:
         for rank in range(world.ranks):
-            is_alike = rank and not (interpreter.asked_place or spec.tells_rank)
+            has_own = spec.tells_rank or interpreter.tries_orders
+            is_alike = rank and not (interpreter.asked_place or has_own)
             if is_alike and BUDGET.again(BUDGET.used):
                 # No rank can do anything else than the one before.
                 Data.asked, Data.asked_of_all = Data.asked + told[0], Data.asked_of_all + told[1]
@@ -88,7 +89,8 @@ def _of_all_ranks(
             told = Data.asked - asked[0], Data.asked_of_all - asked[1]
     finally:
         interpreter.asked_place = interpreter.asked_place or before
-    given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
+    both = [spec.settled] if option == spec.settled else [spec.settled, option]
+    given = [part for part in both if part is not None and part[0] != "drop_last"]
     also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")

@@ -135,9 +135,12 @@ class SetUp:
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         if klass not in interpreter.spoken:
-            said = frozenset(_sizes_beside_ranks(klass)), frozenset(_walked(klass))
-            interpreter.spoken[klass] = said
-        self.worlds, self.walked = interpreter.spoken[klass]
+            nodes, asked = (
+                [*ast.walk(klass.node)],
+                (_sizes_beside_ranks, _walked, _divided_by_ranks),
+            )
+            interpreter.spoken[klass] = tuple(frozenset(names(nodes)) for names in asked)
+        self.worlds, self.walked, self.divided = interpreter.spoken[klass]
         self.roles = set(map(role_of, self.names))
         self.takes_rank = Role.RANK in self.roles
         self.takes_drop_last = Role.DROP_LAST in self.roles
@@ -188,6 +191,9 @@ class SetUp:
         yield None
         if self.takes_drop_last:
             yield "drop_last", True
+        for param, _ in self.params:
+            if self._role(param.arg) is Role.BOUNDARIES:
+                yield param.arg, (2, 4, 6)  # a limit of 0 may be none
         yield from (flag for flag in self.flags() if flag[0] != "drop_last")
         for param, default in self.params:
             value = default.value if isinstance(default, ast.Constant) else None
@@ -245,6 +251,8 @@ class SetUp:
         self.place = rank
         Data.dense, Data.stand_ins = self.dense, self._made(world)
         keywords = dict(part for part in (self.settled, option) if part is not None)
+        for name, value in keywords.items():
+            keywords[name] = [*value] if isinstance(value, tuple) else value  # it may be changed
         for param, default in self.params:
             value = self._argument(param, default, world, rank)
             if value is not _KEEP and param.arg not in keywords:
@@ -282,7 +290,8 @@ class SetUp:
             return self.seed
         is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
-        if is_left and role not in _ALWAYS and not inner:
+        is_wanted = role in _ALWAYS or (role is Role.TOTAL_BATCH and _is_none(default))
+        if is_left and not inner and not is_wanted:
             return _KEEP
         value = self._wanted(role, name, note, world, rank)
         if role is None and role_of(name.removesuffix("s")) is Role.BATCH_SIZE:
@@ -298,6 +307,8 @@ class SetUp:
         role = role_of(name, note)
         if name in self.worlds and role in {None, Role.SIZE, Role.NUMBER}:
             return Role.WORLD_SIZE
+        if role is Role.NUMBER and name in self.divided:
+            return Role.TOTAL_BATCH
         if role is Role.SIZE and name in _SIZES and self.roles & {Role.DATASET, Role.SAMPLER}:
             return None
         if name not in self.walked:
@@ -686,14 +697,19 @@ def _class_named(interpreter: Interpreter, init: Fn, node: ast.expr) -> Klass | 
     return value if isinstance(value, Klass) else None
 
 
+def _is_none(default: ast.expr | None) -> bool:
+    """Whether a number says that none was given: less than nothing."""
+    return isinstance(default, ast.UnaryOp) and isinstance(default.op, ast.USub)
+
+
 _WALKS = frozenset(
     {"enumerate", "iter", "len", "list", "reversed", "set", "sorted", "tuple", "zip"}
 )
 
 
-def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
+def _sizes_beside_ranks(nodes: list[ast.AST]) -> Iterator[str]:
     """What the class holds a rank against: ``rank < size``, or ``x[rank::size]``."""
-    for node in ast.walk(klass.node):
+    for node in nodes:
         if isinstance(node, ast.Compare) and isinstance(
             node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
         ):
@@ -708,9 +724,20 @@ def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
                 yield name
 
 
-def _walked(klass: Klass) -> Iterator[str]:
+def _divided_by_ranks(nodes: list[ast.AST]) -> Iterator[str]:
+    """What the class divides by the number of ranks: ``step_size // world_size``."""
+    for node in nodes:
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
+            and role_of(last_name(node.right)) is Role.WORLD_SIZE
+        ):
+            yield last_name(node.left)
+
+
+def _walked(nodes: list[ast.AST]) -> Iterator[str]:
     """What the class goes through, or takes items of: that is no number."""
-    for node in ast.walk(klass.node):
+    for node in nodes:
         if isinstance(node, (ast.For, ast.comprehension)):
             yield last_name(node.iter)
         elif isinstance(node, ast.Subscript):

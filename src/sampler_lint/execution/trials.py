@@ -310,13 +310,13 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
     guesses: dict[str, Any] = {}
     spec.guesses = guesses
     left: list[tuple[str, list[Any]]] = []
-    refused = None
+    refused, runs_through = None, False
     too_much: list[OverBudgetError] = []
     for _ in range(MOST_GUESSES):
         try:
             if attempt():
                 return True
-            refused = None
+            refused, runs_through = None, True
         except RaisedError as error:
             refused, spec.refused = error, dict(guesses)
         except OverBudgetError as error:
@@ -331,7 +331,7 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
             guesses.pop(left.pop()[0], None)
         if not left and too_much and any(spec.small_numbers()):
             raise too_much[0]  # what fits may only be too large
-        if not left and refused is not None:
+        if not left and refused is not None and not runs_through:
             raise refused
         if not left and too_much:
             raise too_much[0]

@@ -7,7 +7,7 @@ import itertools
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -537,6 +537,13 @@ class Fn:
         if isinstance(self.node, ast.Lambda):
             return set()
         return set(map(last_name, self.node.decorator_list))
+
+    @property
+    def bare(self) -> Fn:
+        """The same without its decorators."""
+        made = replace(self)
+        made.decorators = set()
+        return made
 
 
 @dataclass(eq=False, slots=True)

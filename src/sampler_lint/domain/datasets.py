@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.origins import (
     Hop,
@@ -16,7 +17,7 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
-from sampler_lint.domain.concepts import ORDERS, TRAINS
+from sampler_lint.domain.concepts import EVALUATES, ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.syntax.navigation import owner_of, same, walk
 from sampler_lint.syntax.nodes import (
@@ -107,6 +108,25 @@ def are_apart(model: Model, one: Expr, other: Expr) -> bool:
             for here, there in pairs
         )
     return _are_built_apart(model, one, other)
+
+
+def are_named_apart(model: Model, one: Expr, other: Expr) -> bool:
+    """Whether a function calls two variables its data to train on and to evaluate on.
+
+    Neither may be made of the other, however each is built.
+    """
+    if not isinstance(one, Name) or not isinstance(other, Name):
+        return False
+    evaluated, trained = (one, other) if EVALUATES.says(one.id) else (other, one)
+    return (
+        owner_of(one) is owner_of(other)
+        and EVALUATES.says(evaluated.id)
+        and TRAINS.says(trained.id)
+        and not EVALUATES.says(trained.id)
+        and not TRAINS.says(evaluated.id)
+        and depends_on(model.flow, evaluated, partial(same, trained)) is None
+        and depends_on(model.flow, trained, partial(same, evaluated)) is None
+    )
 
 
 def _are_built_apart(model: Model, one: Expr, other: Expr) -> bool:

@@ -29,11 +29,11 @@ class SamplerOfAnotherDataset(Rule):
         different sources, and neither is made from the other. Also one of torch over the numbers
         up to the length of such a dataset. Only `likely` where the loader may get another sampler
         of which it is not known what it is over, and where a function only calls them so: one
-        its data to train on, the other its data to evaluate on. Not reported for samplers over other indices,
-        labels or a range, for a dataset and its subset or wrapper, and for two datasets that are
-        built alike but for how samples are transformed. Reports an evaluation loader that gets the
-        dataset or the sampler of another loader, where another one, built by the same call and
-        named for evaluation, is never used.
+        its data to train on, the other its data to evaluate on. Not reported for samplers over
+        other indices, labels or a range, for a dataset and its subset or wrapper, and for two
+        datasets that are built alike but for how samples are transformed. Reports an evaluation
+        loader that gets the dataset or the sampler of another loader, where another one, built by
+        the same call and named for evaluation, is never used.
 
     Why is this bad?
         The sampler yields indices up to the length of the other dataset. If that is longer, the
@@ -87,9 +87,7 @@ class SamplerOfAnotherDataset(Rule):
                     f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
                     f"`{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
-                    grade=Grade.CERTAIN
-                    if built and (here or known == samplers)
-                    else Grade.LIKELY,
+                    grade=Grade.CERTAIN if built and (here or known == samplers) else Grade.LIKELY,
                     effect="where the lengths differ, it raises `IndexError` or never reads some "
                     "samples",
                     advice="build a sampler over this dataset",

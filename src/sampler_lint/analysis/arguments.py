@@ -53,6 +53,34 @@ def passed(function: Function, param: Param, call: Call, *, is_bound: bool | Non
     return MISSING
 
 
+def may_fill(call: Call, function: Function) -> bool:
+    """Whether the arguments of a call may be those of a function; Python refuses them if not.
+
+    What decorates the function may pass it others; a method may be called on its class.
+    """
+    if function.decorators and not (function.is_static or function.is_classmethod):
+        return True
+    names = {param.name for param in function.params if param.kind != "positional_only"}
+    takes_all = {param.kind for param in function.params if param.is_star}
+    if "kwarg" not in takes_all and any(
+        arg.keyword and arg.keyword not in names for arg in call.args
+    ):
+        return False
+    return any(
+        _fills(call, function, is_bound, "vararg" in takes_all)
+        for is_bound in {function.is_bound, False}
+    )
+
+
+def _fills(call: Call, function: Function, is_bound: bool, takes_rest: bool) -> bool:
+    places = [param for param in function.params if param.is_positional][is_bound:]
+    named = [param for param in function.params if param.kind == "keyword_only"]
+    return (takes_rest or len(call.positional) <= len(places)) and not any(
+        param.default is None and passed(function, param, call, is_bound=is_bound) is MISSING
+        for param in (*places, *named)
+    )
+
+
 def complete(site: Call, call: Call) -> Call:
     """What calling ``partial(function, …)``, built at ``site``, calls: both calls' arguments.
 

@@ -42,7 +42,7 @@ from sampler_lint.analysis.values import (
     Why,
 )
 from sampler_lint.limits import MOST_VALUES
-from sampler_lint.syntax.navigation import binder_of
+from sampler_lint.syntax.navigation import binder_of, read_in
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
@@ -135,7 +135,7 @@ class Flow(Calls):
         scope = name.scope
         bindings = reaching(name)
         if bindings is None:
-            return self._variable(scope, name.id)
+            return self._variable(read_in(name), name.id)
         key = ("read", scope, name.id, tuple(id(binding) for binding in bindings))
 
         def start(var: Var) -> None:

@@ -16,7 +16,7 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
-from sampler_lint.domain.concepts import ORDERS, TRAINS
+from sampler_lint.domain.concepts import EVALUATES, ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.syntax.navigation import owner_of, same, walk
 from sampler_lint.syntax.nodes import (
@@ -96,17 +96,41 @@ def are_apart(model: Model, one: Expr, other: Expr) -> bool:
     """Whether two datasets certainly hold other samples: built from other sources, and neither
     made of the other; or other slices of one. Of two parameters, in some call.
     """
+    return any(_are_built_apart(model, *pair) for pair in _as_given(model, one, other))
+
+
+def are_named_apart(model: Model, one: Expr, other: Expr) -> bool:
+    """Whether a function calls two variables its data to train on and to evaluate on.
+
+    Each must be built by calls of its own, and neither made of the other.
+    """
+    if not isinstance(one, Name) or not isinstance(other, Name):
+        return False
+    evaluated, trained = (one, other) if EVALUATES.says(one.id) else (other, one)
+    return (
+        owner_of(one) is owner_of(other)
+        and EVALUATES.says(evaluated.id)
+        and TRAINS.says(trained.id)
+        and not EVALUATES.says(trained.id)
+        and not TRAINS.says(evaluated.id)
+        and any(
+            bool(here and there) and here.isdisjoint(there) and _are_independent(model, *pair)
+            for pair in _as_given(model, one, other)
+            for here, there in [(_built(model, pair[0]), _built(model, pair[1]))]
+        )
+    )
+
+
+def _as_given(model: Model, one: Expr, other: Expr) -> list[tuple[Expr, Expr]]:
+    """Two datasets as each call gives them for parameters of its function, or as they stand."""
     function, _ = parameter_of(one) or (None, None)
-    if function is not None:
-        pairs = (
-            (given_by(model.flow, call, one), given_by(model.flow, call, other))
-            for call in model.flow.callers(function)
-        )
-        return any(
-            here is not None and there is not None and _are_built_apart(model, here, there)
-            for here, there in pairs
-        )
-    return _are_built_apart(model, one, other)
+    if function is None:
+        return [(one, other)]
+    pairs = (
+        (given_by(model.flow, call, one), given_by(model.flow, call, other))
+        for call in model.flow.callers(function)
+    )
+    return [(here, there) for here, there in pairs if here is not None and there is not None]
 
 
 def _are_built_apart(model: Model, one: Expr, other: Expr) -> bool:
@@ -116,7 +140,15 @@ def _are_built_apart(model: Model, one: Expr, other: Expr) -> bool:
     return (
         bool(here and there)
         and all(_from_other_source(model, a, b) for a, b in _met(here, there))
-        and depends_on(model.flow, one, (there - here).__contains__) is None
+        and _are_independent(model, one, other)
+    )
+
+
+def _are_independent(model: Model, one: Expr, other: Expr) -> bool:
+    """Whether neither of two datasets is made of what only the other is built by."""
+    here, there = _built(model, one), _built(model, other)
+    return (
+        depends_on(model.flow, one, (there - here).__contains__) is None
         and depends_on(model.flow, other, (here - there).__contains__) is None
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
+from sampler_lint.analysis.arguments import may_fill
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
 from sampler_lint.domain.conditions import contradict, is_left_out
@@ -429,7 +430,7 @@ def _run_by(model: Model, function: Function) -> _RunBy:
     known: dict[Function, _RunBy] = model.memo.setdefault(_run_by, {})
     if function not in known:
         calls = [
-            *model.flow.callers(function),
+            *(call for call in model.flow.callers(function) if _is_accepted(call, function)),
             *(
                 call
                 for call in model.flow.call_candidates(function)
@@ -447,12 +448,21 @@ def _run_by(model: Model, function: Function) -> _RunBy:
     return known[function]
 
 
+def _is_accepted(call: Call, function: Function) -> bool:
+    """Whether a function would take the arguments of a call that spells its name.
+
+    A registry that holds all classes of a tree lets ``model.train()`` reach any ``train``.
+    """
+    return last_name(call.func) != function.name or may_fill(call, function)
+
+
 def _may_mean(model: Model, call: Call, function: Function) -> bool:
     """Whether a call that is not followed is spelled as one of a function: a method's by a dot.
 
-    What a library made has no method of a class of the tree, unless that derives from one.
+    What a library made has no method of a class of the tree, unless that derives from one. A
+    call with other arguments (``model.train()``) is none of a method that is called alike.
     """
-    if last_name(call.func) != function.name:
+    if last_name(call.func) != function.name or not _is_accepted(call, function):
         return False
     cls = function.cls
     if cls is None:

@@ -6,6 +6,7 @@ from sampler_lint.analysis.values import ExtObj
 from sampler_lint.domain.concepts import EVALUATES, STEPS, TRAINS, WITHOUT_GRADIENTS
 from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.wrapping import flat
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import expressions, nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -146,7 +147,10 @@ def _is_named_so(model: Model, call: Call) -> bool:
 
 
 def _is_handed_optimizer(model: Model, call: Call) -> bool:
-    """Whether a call that is not followed gets the optimizer: ``scaler(loss, optimizer)``."""
+    """Whether a call that is not followed gets the optimizer: ``scaler(loss, optimizer)``.
+
+    Or all optimizers of the program, in a list or a dict, each perhaps beside its scheduler.
+    """
     return (
         len(call.args) > 1
         and not model.flow.callees(call)
@@ -154,6 +158,6 @@ def _is_handed_optimizer(model: Model, call: Call) -> bool:
             isinstance(value, ExtObj) and value.dotted.startswith(_OPTIMIZERS)
             for arg in call.args[1:]
             if isinstance(arg.value, (Name, Attr))
-            for value in model.flow.values(arg.value)
+            for value in flat(model, flat(model, model.flow.values(arg.value), dicts=True))
         )
     )

@@ -9,6 +9,7 @@ from sampler_lint.syntax.nodes import (
     ORDERED,
     UNEQUAL,
     Attr,
+    Call,
     Compare,
     Expr,
     For,
@@ -58,8 +59,15 @@ def _bound_by_test(loop: While, value: Expr) -> Name | None:
 def _counts(source: Expr) -> bool:
     """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
     return any(map(COUNTS.is_call, walk(source))) or any(
-        binding.how == "assign" and binding.value is not None and COUNTS.is_call(binding.value)
+        binding.how in ("assign", "enter") and _goes_over_numbers(binding.value)
         for name in walk(source)
         if isinstance(name, Name) and (owner := owner_of(name)) is not None
         for binding in definitions(owner, name)
     )
+
+
+def _goes_over_numbers(made: Expr | None) -> bool:
+    """Whether it is ``range(…)``, or what goes over that: ``with tqdm(range(3)) as bar``."""
+    while isinstance(made, Call) and not COUNTS.is_call(made):
+        made = made.positional[0] if made.positional else None
+    return made is not None and COUNTS.is_call(made)

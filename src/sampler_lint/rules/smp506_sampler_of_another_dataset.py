@@ -9,7 +9,7 @@ from sampler_lint.analysis.origins import Hop, as_passed, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
-from sampler_lint.domain.datasets import are_apart, sampled
+from sampler_lint.domain.datasets import are_apart, are_named_apart, sampled
 from sampler_lint.domain.escape import is_left
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
@@ -28,11 +28,12 @@ class SamplerOfAnotherDataset(Rule):
         certainly not the loader's: both are built in the repository, at different places, from
         different sources, and neither is made from the other. Also one of torch over the numbers
         up to the length of such a dataset. Only `likely` where the loader may get another sampler
-        of which it is not known what it is over. Not reported for samplers over other indices,
-        labels or a range, for a dataset and its subset or wrapper, and for two datasets that are
-        built alike but for how samples are transformed. Reports an evaluation loader that gets the
-        dataset or the sampler of another loader, where another one, built by the same call and
-        named for evaluation, is never used.
+        of which it is not known what it is over, and where a function only calls them so: one
+        its data to train on, the other its data to evaluate on. Not reported for samplers over
+        other indices, labels or a range, for a dataset and its subset or wrapper, and for two
+        datasets that are built alike but for how samples are transformed. Reports an evaluation
+        loader that gets the dataset or the sampler of another loader, where another one, built by
+        the same call and named for evaluation, is never used.
 
     Why is this bad?
         The sampler yields indices up to the length of the other dataset. If that is longer, the
@@ -73,7 +74,8 @@ class SamplerOfAnotherDataset(Rule):
                 continue
             samplers = [(each, _over(model, each, loader)) for each in _choosing(model, loader)]
             known = [(each, over) for each, over in samplers if over is not None]
-            apart = [(each, over) for each, over in known if are_apart(model, data, over)]
+            built = [(each, over) for each, over in known if are_apart(model, data, over)]
+            apart = built or [pair for pair in known if are_named_apart(model, data, pair[1])]
             # Of another call, it may be the sampler of another loader.
             here = [pair for pair in apart if _is_built_beside(pair[0], loader)]
             if apart and (here or apart == known):
@@ -85,7 +87,7 @@ class SamplerOfAnotherDataset(Rule):
                     f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
                     f"`{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
-                    grade=Grade.CERTAIN if here or known == samplers else Grade.LIKELY,
+                    grade=Grade.CERTAIN if built and (here or known == samplers) else Grade.LIKELY,
                     effect="where the lengths differ, it raises `IndexError` or never reads some "
                     "samples",
                     advice="build a sampler over this dataset",

@@ -199,10 +199,25 @@ def leaves(stmt: Stmt) -> bool:
 
 def owner_of(name: Name) -> Scope | None:
     """The scope that a name is a variable of; None for builtins."""
-    scope: Scope | None = name.scope
+    scope: Scope | None = read_in(name)
     while scope is not None and name.id not in scope.bindings:
         scope = scope.outer
     return scope
+
+
+def read_in(name: Name) -> Scope:
+    """The scope where a read begins to look for its variable.
+
+    The body of a class reads from outside what it binds only from there on (``DS = DS``).
+    """
+    scope, stmt = name.scope, name.stmt
+    if not isinstance(scope, Class) or scope.outer is None or stmt is None:
+        return scope
+    is_bound_later = [
+        each.within is None and each.stmt is not None and each.stmt.order >= stmt.order
+        for each in scope.bindings.get(name.id, ())
+    ]
+    return scope.outer if is_bound_later and all(is_bound_later) else scope
 
 
 def nodes_in(stmts: Iterable[Stmt]) -> Iterator[Expr]:

@@ -7,7 +7,6 @@ differs by a few words, is not reported and does not.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from cases import working_in
 from programs import AT_ONCE
 from sampler_lint import engine
+from sampler_lint.harness.world import World
 from sampler_lint.options import Options
 
 pytestmark = pytest.mark.frameworks
@@ -186,23 +186,22 @@ main()
 )
 
 
-def test_a_stream_that_the_fix_splits_by_rank(tmp_path: Path) -> None:
+def test_a_stream_that_the_fix_splits_by_rank(tmp_path: Path, gloo_session: World) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(f'{{"number": {n}}}\n' for n in range(16)))
     (tmp_path / "train.py").write_text(STREAM)
-    assert _read_by_two(tmp_path) == [list(range(16))] * 2
+    assert _read_by_two(tmp_path, gloo_session) == [list(range(16))] * 2
     with working_in(tmp_path):
         assert engine.check(["train.py"], Options(select=("SMP308",))).findings
         engine.fix(["train.py"], Options(select=("SMP308",)), unsafe=True)
         assert not engine.check(["train.py"], Options(select=("SMP308",))).findings
-    one, other = _read_by_two(tmp_path)
+    one, other = _read_by_two(tmp_path, gloo_session)
     assert sorted(one + other) == list(range(16))
 
 
-def _read_by_two(folder: Path) -> list[list[int]]:
+def _read_by_two(folder: Path, world: World) -> list[list[int]]:
     """What each of two ranks reads."""
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    home = {**os.environ, "HF_HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*run, "train.py"], cwd=folder, capture_output=True, text=True, env=home)
-    assert done.returncode == 0, done.stderr
-    read: list[list[int]] = json.loads(done.stdout.splitlines()[-1])
+    home = {"HF_HOME": str(folder / "home")}
+    run = world.run(folder / "train.py", world_size=2, timeout=60.0, env=home)
+    assert not run.trouble, [rank.stderr for rank in run.ranks]
+    read: list[list[int]] = json.loads(run.ranks[0].stdout.splitlines()[-1])
     return read

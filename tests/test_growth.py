@@ -21,7 +21,12 @@ FEW = 6
 #: What one of these takes is much already.
 LONG = {"loaders_by_keyword_arguments", "sampler_classes_in_a_chain"}
 #: What these take grows faster until a limit is met: from these sizes on it does not.
-LIMITED = {"ifs_with_loaders_in_a_row": 40, "tries_in_a_row": 40, "seeds": 20}
+LIMITED = {
+    "ifs_with_loaders_in_a_row": 40,
+    "samplers_by_star_imports": 24,
+    "seeds": 20,
+    "tries_in_a_row": 40,
+}
 #: Each of these is run in small worlds, which takes as long as a hundred of the others.
 TRIED = {
     "sampler_classes",

@@ -388,7 +388,7 @@ class Editor:
             return self._put(first, first, f"{new}, ")
         return self._put(last, last, f", {new}")
 
-    def import_module(self, name: str) -> Editor:
+    def add_import(self, name: str) -> Editor:
         """Import a module of Python's own, in its place among the first of the file's imports."""
         imports: dict[Stmt, str] = {}
         for bindings in self.module.facts.bindings.values():
@@ -744,7 +744,7 @@ def _behind(region: Region, comma: object) -> int | None:
     return region.span(comma)[1] if isinstance(comma, cst.Comma) else None
 
 
-_WALRUS = re.compile(r"\w+\s*:=")
+_WALRUS = re.compile(r"(?<!\w)\w+\s*:=")
 #: A ``#`` in a string is taken for a comment, too: that errs on the safe side.
 _COMMENT = re.compile(r"#[^\r\n]*")
 _F_STRING = re.compile(r"""\b[rR]?[fF][rR]?["']""")

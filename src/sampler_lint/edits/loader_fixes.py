@@ -51,7 +51,7 @@ def named_in(editor: Editor, package: str, name: str) -> str | None:
                 return name
     if visible(module.facts, package):
         return None
-    editor.import_module(package)
+    editor.add_import(package)
     return f"{package}.{name}"
 
 

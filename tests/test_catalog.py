@@ -100,6 +100,11 @@ def test_kind(entry: KnownClass) -> None:
     assert issubclass(cls, torch.utils.data.Sampler) == (entry.kind != "loader")
 
 
+def test_a_new_generator_begins_with_its_seed() -> None:
+    torch = importlib.import_module("torch")
+    assert torch.Generator().initial_seed() == catalog.GENERATOR_SEED
+
+
 def test_every_sampler_of_torch_is_known() -> None:
     exported = {
         name

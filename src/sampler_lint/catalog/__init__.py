@@ -49,6 +49,10 @@ _LIBRARIES = {
     "monai": "monai",
 }
 
+#: The seed that a ``torch.Generator()`` begins with (c10/core/GeneratorImpl.h,
+#: ``default_rng_seed_val``).
+GENERATOR_SEED = 67280421310721
+
 #: What lets several processes train one model together: each computes on samples of its own, and
 #: the call averages their gradients, or whatever tensors it is given. By package and name; where
 #: a package has moved it about, the modules between are left out.

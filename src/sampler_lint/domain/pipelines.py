@@ -145,11 +145,15 @@ def _is_blind(model: Model, stage: Expr) -> bool:
     )
 
 
+#: The arguments of ``WebDataset`` by which it is told to divide, by webdataset's own splitters.
+SPLITTERS = {"split_by_node": "nodesplitter", "split_by_worker": "workersplitter"}
+
+
 def _of_dataset(model: Model, call: Call) -> Pipeline | None:
     """``WebDataset(urls, …)``: it divides among workers by default, and refuses several nodes."""
     if call.has_star or call.has_double_star or call.keyword("resampled") is not None:
         return None
-    given = [call.keyword(name) for name in ("nodesplitter", "workersplitter")]
+    given = [call.keyword(name) for name in SPLITTERS.values()]
     by_node, by_worker = (each is None or not _keeps_all(model, each) for each in given)
     ordered = call.keyword("detshuffle")
     counts = call if ordered is not None and model.flow.constants(ordered) == {True} else None

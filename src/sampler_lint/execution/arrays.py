@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from sampler_lint import catalog
 from sampler_lint.execution.budget import BUDGET, Cost, Table
 from sampler_lint.execution.builtin import without_chance
 from sampler_lint.execution.errors import CannotTellError, Kind, RaisedError
@@ -63,10 +64,7 @@ def _initial_seed(run: Run, owner: External) -> Any:
     known = None if owner.stream is None else owner.stream.seeds
     if known is None:
         return UNKNOWN
-    return known[0] if known else _TORCH_SEED
-
-
-_TORCH_SEED = 67280421310721
+    return known[0] if known else catalog.GENERATOR_SEED
 
 
 @SEEDS(Cost.DEEP, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")

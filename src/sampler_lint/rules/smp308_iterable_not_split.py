@@ -9,7 +9,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epochs import is_named_after_training, trained_with
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.pipelines import Reader, readers, workers
+from sampler_lint.domain.pipelines import SPLITTERS, Reader, readers, workers
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pass
 from sampler_lint.domain.undivided import left_iterable, trained_together, undivided
@@ -210,17 +210,13 @@ def _divide(model: Model, pipeline: Call, splitter: str, editor: Editor) -> Fix 
     named = named_beside(there, pipeline.func, splitter)
     if named is None:
         return None
-    keeps_all = pipeline.keyword(_GIVEN_BY[splitter])
+    keeps_all = pipeline.keyword(SPLITTERS[splitter])
     if keeps_all is not None:
         there.replace(keeps_all, named)
     else:
         there.insert_argument(pipeline, pipeline.positional[0], named)
     why = "there have to be shards for each"
     return editor.fix(f"Divide the shards by `{named}`", Applicability.UNSAFE, why)
-
-
-#: The arguments of ``WebDataset`` that are told a splitter.
-_GIVEN_BY = {"split_by_node": "nodesplitter", "split_by_worker": "workersplitter"}
 
 
 def _grade(model: Model, loader: Obj) -> Grade | None:

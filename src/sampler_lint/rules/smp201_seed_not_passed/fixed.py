@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import Hop, only, origins, parameter_of
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Value
@@ -40,8 +41,7 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
-#: The seed of a new generator (torch: c10/core/GeneratorImpl.h, ``default_rng_seed_val``).
-_BARE = "67280421310721 (that of a new `torch.Generator()`)"
+_BARE = f"{catalog.GENERATOR_SEED} (that of a new `torch.Generator()`)"
 
 
 class Unpassed(NamedTuple):

@@ -1569,6 +1569,17 @@ def test_a_sampler_may_refuse_no_data_when_it_is_read() -> None:
     assert any("n=0" in text for text in report.refusals)
 
 
+def test_a_slip_over_no_data_is_no_refusal() -> None:
+    class Repeated(Sharded):
+        def __iter__(self) -> Iterator[int]:
+            times = 7 // len(self.dataset)  # type: ignore[arg-type]
+            return super().__iter__() if times < 8 else iter(())
+
+    report = examine(Repeated, sizes=(0, 7), world_sizes=(2,))
+    assert "coverage" in broken(report)
+    assert "ZeroDivisionError" in report.render()
+
+
 def test_sizes_may_be_of_samples_or_of_parts() -> None:
     """The name tells neither: the meaning with which only indices are yielded is taken."""
 

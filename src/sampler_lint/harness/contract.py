@@ -402,7 +402,7 @@ class _Examination:
                 one.error
                 for rank in ranks
                 for one in rank.passes[:1]
-                if one.error and not one.stuck
+                if one.error and not one.stuck and not one.slipped
             ]
             if not setting.size and len(errors) == len(ranks):
                 for rank, error in zip(ranks, errors, strict=True):  # no rank gives any of nothing

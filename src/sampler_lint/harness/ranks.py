@@ -169,6 +169,9 @@ class Pass(Reading):
     """Its batches are no lists: a dataset must take each as a whole."""
     refused: bool = False
     """Its first item was refused by a statement of the sampler's."""
+
+    slipped: bool = False
+    """Its error is one of arithmetic or lookup, by which nobody refuses anything."""
     unanswered: str | None = None
     """What it wanted of the synthetic dataset, which does not have it."""
 
@@ -493,6 +496,7 @@ class Simulator:
         except Exception as error:
             current.unanswered = _unanswered(error)
             current.refused = not current.items and _is_raised_by(sampler, error.__traceback__)
+            current.slipped = isinstance(error, (ArithmeticError, LookupError))
             current.error = f"raises {_one_line(error)}"
             current.stuck = isinstance(error, MemoryError)
         current.endless |= len(current.items) >= limit

@@ -37,6 +37,7 @@ PLAIN = (
     "eleventh.txt",
     "twelfth.txt",
     "thirteenth.txt",
+    "fourteenth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",
@@ -45,6 +46,9 @@ FRAMEWORKS = (
     "fourth_frameworks.txt",
     "fifth_frameworks.txt",
     "ninth_frameworks.txt",
+    "fourteenth_frameworks.txt",
+    "fifteenth_frameworks.txt",
+    "sixteenth_frameworks.txt",
 )
 #: What those import, so that their ranks need not.
 IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")

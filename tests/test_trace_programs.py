@@ -90,6 +90,8 @@ schedule12/right_fine_tuning_with_a_schedule_of_its_own
 plateau13/epoch_zero_with_a_schedule_that_watches_the_loss
 plateau13/epoch_zero_after_a_warmup_and_a_decay
 loop13/epoch_told_to_a_batch_sampler_that_wraps
+rounds14/endless_stream_shuffled_by_one_seed rounds14/right_endless_stream_shuffled_by_round
+list14/files_listed_by_each_process_in_its_order list14/right_files_sorted
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}

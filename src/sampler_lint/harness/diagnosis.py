@@ -141,6 +141,12 @@ def _shared_stream(run: Run, job: Sequence[Stream]) -> Iterator[tuple[str, str]]
             f"{' and '.join(sharing)} both share the stream out over the {size} ranks, so that "
             f"most of it is read by none; keep one",
         )
+    elif sharing and (reader := _reads_for_all(run, job)) is not None:
+        yield (
+            "SMP502",
+            f"rank {reader} alone reads the stream, for all {size}, but {sharing[0]} gives it the "
+            f"share of one: most of it is read by none; let it give all, or each rank read its own",
+        )
     elif sharing:
         among = next(filter(None, map(_among, loaders[0].sources)), size)
         if among > size and among != size * loaders[0].workers:
@@ -152,6 +158,12 @@ def _shared_stream(run: Run, job: Sequence[Stream]) -> Iterator[tuple[str, str]]
                 f"samples both, and others not at all: each takes its part of an order of its "
                 f"own; shuffle with one seed on all ranks, and then take the parts",
             )
+
+
+def _reads_for_all(run: Run, job: Sequence[Stream]) -> int | None:
+    """The one rank that reads a loader, which all of them have begun."""
+    read = [any(one.yielded for one in stream.passes) for stream in job]
+    return run.ranks[read.index(True)].rank if sum(read) == 1 and len(job) > 1 else None
 
 
 def _workers(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
@@ -238,10 +250,22 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         return
     if seen.expected is None:
         return
-    if not _share_out(loaders) or not (known or not any(rank.log.groups for rank in run.ranks)):
+    if any(loader.chooses for loader in loaders):
+        return
+    if len({loader.mark for loader in loaders}) > 1 or hold_the_same(job) is False:
+        # Each rank has data of its own: what it calls sample 7 is another one's sample 57.
+        if known and _sharding(loaders) and (both := random_shares(job)):
+            yield Diagnosis(
+                "SMP202",
+                f"epoch 0: ranks {who[0]} and {who[1]} read {both} samples both, under other "
+                f"indices, of those that were looked at: each rank has its dataset in an order of "
+                f"its own; draw that with one seed on all ranks",
+                *spot(loaders[0], job[0].passes),
+                tuple(places(run, job)),
+            )
+        return
+    if not known and any(rank.log.groups for rank in run.ranks):
         return  # in smaller groups of ranks, some may share a shard on purpose
-    if hold_the_same(job) is False:
-        return  # what a rank calls sample 7 is another one's sample 57
     epochs = seen.epochs()
     if _sharding(loaders):
         each = len(seen.expected) // size
@@ -347,13 +371,6 @@ def _repeats(one: Reading, padded: bool) -> bool:
     last = one_round([one])
     known = one.indices if padded else one.indices[: -last or None]
     return len(known) - len(set(known)) > (last if padded else 0)
-
-
-def _share_out(loaders: Sequence[Loader]) -> bool:
-    """Whether the ranks certainly have to share out one dataset among all of them."""
-    if len({loader.mark for loader in loaders}) > 1:
-        return False  # each rank has data of its own
-    return not any(loader.chooses for loader in loaders)
 
 
 def _unshared(

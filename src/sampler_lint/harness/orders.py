@@ -513,6 +513,9 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             told = told or _wrong_rest(left, after, done, each)
         if not stream.loader.loaded:
             told = told or _misplaced(left, after, done, each, values)
+            told = told or _an_earlier_one(left, after, done, every)
+        elif not stream.loader.chooses:
+            told = told or _another_rest(left, after, done)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -555,6 +558,39 @@ def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:
             f"{len(read)} that were read: the others are learned from again"
         )
     return None
+
+
+def _another_rest(left: Pass, after: Pass, done: int) -> str | None:
+    """The end of another order than the one of which ``done`` batches were read."""
+    length, read = left.length or 0, [index for batch in left.batches[:done] for index in batch]
+    whole = left.complete and after.complete and left.stride == 1 and after.exhausted
+    if not whole or not 1 <= done < length or after.drawn != length - done:
+        return None
+    again = set(read) & set(after.indices)
+    if not again or len(set(read)) < len(read) or len(set(after.indices)) < len(after.indices):
+        return None
+    return (
+        f"after {done} of {length} batches of an epoch, but the first pass after it was loaded is "
+        f"the rest of another order: of its {len(after.indices)} samples {len(again)} are learned "
+        f"from again, and as many are read by no pass"
+    )
+
+
+def _an_earlier_one(left: Pass, after: Pass, done: int, every: Sequence[Pass]) -> str | None:
+    """An earlier pass again, from its beginning, in the midst of a later one."""
+    length = left.length or 0
+    if not 1 < done < length - 1 or left.yielded > done + 1:
+        return None
+    if not any(
+        (one.count, one.checksum) == (after.count, after.checksum)
+        for one in every
+        if one.number < left.number
+    ):
+        return None
+    return (
+        f"after {done} of {length} batches of an epoch, but the first pass after it was loaded is "
+        f"an earlier epoch again, from its beginning: the rest is never read"
+    )
 
 
 def values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:

@@ -138,11 +138,13 @@ def _not_split_by_ranks(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[
 def random_shares(job: Sequence[Stream]) -> int:
     """How many samples two ranks read both, of which neither reads any twice.
 
-    Some, not all: each has taken its part of them in a way of its own.
+    Some, not all: each has taken its part of them in a way of its own. What is known of a stream
+    has to be all of it, for its ranks may only be at different places.
     """
     passes = [stream.passes[0] for stream in job[:2]]
     first, second = (_stream_of(one) for one in passes)
-    if not all(one.ended and len(one.contents) == one.yielded for one in passes):
+    whole = all(one.ended and len(one.contents) == one.yielded for one in passes)
+    if job[0].loader.iterable and not whole:
         return 0
     both = len({*first} & {*second})
     alone = len({*first}) == len(first) and len({*second}) == len(second)
@@ -182,6 +184,14 @@ def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str
     """Epochs that are alike, though the program, or a generator, says that they are not to be."""
     stream, log = job[0], logs[0]
     reads = [_stream_of(one) for one in stream.passes if one.contents]
+    if stream.loader.shuffles and len(reads) == 1 and (times := _times_over(reads[0])):
+        yield (
+            "SMP106",
+            f"the stream gives the same samples {times} times in one order: the dataset draws its "
+            f"order from one state each time; seed it with the number of the round, or let it go "
+            f"on drawing",
+        )
+        return
     if len(reads) < 2 or len(set(reads[0])) < ENOUGH or any(one != reads[0] for one in reads):
         return
     number = stream.loader.dataset
@@ -208,6 +218,15 @@ def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str
             f"{alike}: the generator with which the dataset shuffles sets out from one state; "
             f"call its `set_epoch` at the start of every epoch",
         )
+
+
+def _times_over(read: Sequence[Sample]) -> int:
+    """How many whole times a stream has given its samples in one order; 0 if not twice."""
+    period = next((at for at in range(1, len(read)) if read[at] == read[0]), len(read))
+    if period < ENOUGH or period * 2 > len(read):
+        return 0
+    alike = all(before == after for before, after in zip(read, read[period:], strict=False))
+    return len(read) // period if alike else 0
 
 
 def unheard_epochs(stream: Stream) -> str | None:

@@ -21,6 +21,9 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
 
 
+#: More parts than a pipeline has, and fewer than a list of samples.
+STAGES = 64
+
 #: How code asks for its rank and the number of ranks.
 _RANK_AND_SIZE = (("get_rank", "get_world_size"), ("RANK", "WORLD_SIZE"))
 
@@ -202,7 +205,17 @@ def shuffles_itself(thing: Any) -> bool:
             continue  # it has been told not to
         if any(map(_draws_order, _names_in(type(one), users=True))):
             return True
+        if any("shuffle" in name for name in _stages(held)):
+            return True
     return False
+
+
+def _stages(held: dict[str, Any]) -> Iterator[str]:
+    """What the parts of a pipeline are called, as webdataset's are: a class, or its function."""
+    for parts in [*held.values()]:
+        for part in parts[:STAGES] if type(parts) is list else ():
+            yield type(part).__name__
+            yield getattr(attribute(part, "f"), "__name__", "")
 
 
 def layers(thing: Any) -> Iterator[Any]:

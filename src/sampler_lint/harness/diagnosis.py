@@ -125,8 +125,8 @@ def _streamed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     loader = job[0].loader
     if loader.iterable:
         told = [*stream_faults(job, [rank.log for rank in run.ranks])]
-        if not told and len(job) > 1:
-            told = [*_shared_stream(run, job)]
+        if len(job) > 1 and not any(code == "SMP308" for code, _ in told):
+            told += _shared_stream(run, job)
         for code, text in told:
             yield Diagnosis(code, text, *spot(loader, job[0].passes), tuple(places(run, job)))
 
@@ -472,7 +472,7 @@ def _sharding(loaders: Sequence[Loader]) -> list[str]:
         )
         of_size = any(all(_number(one.get(name)) == size for one in values) for name in values[0])
         asks = all(sampler["asks"] for sampler in chain)
-        if _among(chain[0]) is not None or (of_rank and of_size) or asks:
+        if (_among(chain[0]) or 1) > 1 or (of_rank and of_size) or asks:
             found.append(chain[0]["cls"])
     parts = [set(loader.subset or ()) for loader in loaders]
     if all(parts) and sum(map(len, parts)) == len(set().union(*parts)) and size > 1:

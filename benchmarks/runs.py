@@ -49,6 +49,7 @@ FRAMEWORKS = (
     "fourteenth_frameworks.txt",
     "fifteenth_frameworks.txt",
     "sixteenth_frameworks.txt",
+    "seventeenth_frameworks.txt",
 )
 #: What those import, so that their ranks need not.
 IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")

@@ -15,6 +15,7 @@ from sampler_lint.catalog.schema import (
     ALL,
     Constructor,
     Contract,
+    Fit,
     Framework,
     KnownClass,
     Runner,
@@ -156,10 +157,25 @@ def sharders(name: str) -> dict[str, Sharder]:
 
 
 @cache
+def number(dotted: str) -> str | None:
+    """What an attribute of a framework's object tells: ``rank``, ``local rank``, ``world size``."""
+    table = _table_of(dotted)
+    return dict(framework(table).numbers).get(dotted) if table is not None else None
+
+
+@cache
 def runner(dotted: str) -> Runner | None:
     """The method of that name, if it goes over a loader in each epoch."""
     table = _table_of(dotted)
     found = framework(table).runners if table is not None else ()
+    return next((entry for entry in found if dotted in entry.names), None)
+
+
+@cache
+def fit(dotted: str) -> Fit | None:
+    """The call of that name, if it has a framework train with a loader."""
+    table = _table_of(dotted)
+    found = framework(table).fits if table is not None else ()
     return next((entry for entry in found if dotted in entry.names), None)
 
 

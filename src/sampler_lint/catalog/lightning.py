@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span, words
+from sampler_lint.catalog.schema import Contract, Fit, Framework, KnownClass, Sharder, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _RESOLVE = "lightning.pytorch.utilities.data:_dataloader_init_kwargs_resolve_sampler"
@@ -176,6 +176,32 @@ FRAMEWORK = Framework(
                 "pytorch_lightning.overrides.distributed.UnrepeatedDistributedSamplerWrapper",
             ),
         ),
+    ),
+    fits=(
+        Fit(
+            tuple(
+                f"{module}.{made}().fit"
+                for module in (
+                    "lightning", "lightning.pytorch", "lightning.pytorch.trainer",
+                    "pytorch_lightning", "pytorch_lightning.trainer",
+                    "pytorch_lightning.trainer.trainer",
+                )
+                for made in ("Trainer", "Trainer.from_argparse_args")
+            ),
+            ("train_dataloaders", "train_dataloader"),
+            place=1,
+        ),
+    ),
+    numbers=tuple(
+        (f"{module}.{cls}().{name}", kind)
+        for module in (
+            "lightning", "lightning.fabric", "lightning.pytorch", "lightning_fabric",
+            "pytorch_lightning",
+        )
+        for cls in ("Fabric", "Trainer")
+        for name, kind in (
+            ("global_rank", "rank"), ("local_rank", "local rank"), ("world_size", "world size"),
+        )
     ),
     sharders=(
         Sharder(

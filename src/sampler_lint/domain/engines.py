@@ -41,9 +41,34 @@ def runs(model: Model) -> list[Run]:
 
 
 def run_over(model: Model) -> list[Obj]:
-    """The loaders that engines train with."""
-    values = (value for run in runs(model) for value in model.flow.values(run.data))
+    """The loaders that engines train with, also where they set the epoch themselves."""
+    data = [*(run.data for run in runs(model)), *_fitted(model)]
+    values = (value for each in data for value in model.flow.values(each))
     return [value for value in values if isinstance(value, Obj) and value.site is not None]
+
+
+def _fitted(model: Model) -> Iterator[Expr]:
+    """What frameworks are handed to train with, by a call that says so."""
+    for module in model.modules:
+        if is_test(module) or not any(
+            catalog.framework(name).fits for name in model.frameworks(module)
+        ):
+            continue
+        for call in module.facts.all_calls:
+            if isinstance(call.func, Attr) or call.keyword("train_dataloader") is not None:
+                yield from _fit(model, call)
+
+
+def _fit(model: Model, call: Call) -> Iterator[Expr]:
+    for value in model.flow.values(call.func):
+        known = catalog.fit(value.dotted) if isinstance(value, Ext) else None
+        if known is None:
+            continue
+        given = next((word for name in known.params if (word := call.keyword(name))), None)
+        if given is None and known.place is not None and not call.has_star:
+            given = next(iter(call.positional[known.place :]), None)
+        if given is not None:
+            yield given
 
 
 def _run(model: Model, call: Call) -> Iterator[Run]:

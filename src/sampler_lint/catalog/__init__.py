@@ -172,11 +172,11 @@ def runner(dotted: str) -> Runner | None:
 
 
 @cache
-def fit(dotted: str) -> Fit | None:
-    """The call of that name, if it has a framework train with a loader."""
+def fits(dotted: str) -> tuple[Fit, ...]:
+    """What the call of that name has a framework train and evaluate with."""
     table = _table_of(dotted)
     found = framework(table).fits if table is not None else ()
-    return next((entry for entry in found if dotted in entry.names), None)
+    return tuple(entry for entry in found if dotted in entry.names)
 
 
 @cache
@@ -222,6 +222,7 @@ __all__ = [
     "TORCH_DATA",
     "Constructor",
     "Contract",
+    "Fit",
     "Framework",
     "KnownClass",
     "Runner",

@@ -72,5 +72,8 @@ FRAMEWORK = Framework(
             ),
             ("train_dataloader",),
         ),
+        Fit(
+            ("composer.Trainer", "composer.trainer.Trainer"), ("eval_dataloader",), evaluates=True
+        ),
     ),
 )  # fmt: skip

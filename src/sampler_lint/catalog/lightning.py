@@ -23,6 +23,19 @@ _REACHES_BATCH_SAMPLER = Span("1.6.5", "2.0")
 #: The strategies by which it runs as one process, or finds out.
 ONE_PROCESS = words("auto dp single_device")
 
+
+def _called(method: str) -> tuple[str, ...]:
+    """The dotted names of a method of a Trainer, wherever that is imported from."""
+    return tuple(
+        f"{module}.{made}().{method}"
+        for module in (
+            "lightning", "lightning.pytorch", "lightning.pytorch.trainer", "pytorch_lightning",
+            "pytorch_lightning.trainer", "pytorch_lightning.trainer.trainer",
+        )
+        for made in ("Trainer", "Trainer.from_argparse_args")
+    )  # fmt: skip
+
+
 FRAMEWORK = Framework(
     "lightning",
     "Lightning",
@@ -178,18 +191,11 @@ FRAMEWORK = Framework(
         ),
     ),
     fits=(
+        Fit(_called("fit"), ("train_dataloaders", "train_dataloader"), place=1),
+        Fit(_called("fit"), ("val_dataloaders",), place=2, evaluates=True),
         Fit(
-            tuple(
-                f"{module}.{made}().fit"
-                for module in (
-                    "lightning", "lightning.pytorch", "lightning.pytorch.trainer",
-                    "pytorch_lightning", "pytorch_lightning.trainer",
-                    "pytorch_lightning.trainer.trainer",
-                )
-                for made in ("Trainer", "Trainer.from_argparse_args")
-            ),
-            ("train_dataloaders", "train_dataloader"),
-            place=1,
+            (*_called("validate"), *_called("test")),
+            ("dataloaders", "val_dataloaders", "test_dataloaders"), place=1, evaluates=True,
         ),
     ),
     numbers=tuple(

@@ -132,7 +132,7 @@ class Runner(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A call that has a framework train with a loader, whose epochs that sets itself."""
+    """A call that has a framework go over a loader, whose epochs that sets itself."""
 
     names: tuple[str, ...]
     """The dotted names it is reached by; ``()`` stands for an instance."""
@@ -140,6 +140,8 @@ class Fit(NamedTuple):
     """The parameter of the loader, as it was and is called."""
     place: int | None = None
     """Where the loader stands among the arguments without a name."""
+    evaluates: bool = False
+    """Whether it evaluates with that loader instead."""
 
 
 Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces", "seeds"]

@@ -109,7 +109,7 @@ class ImportPaths:
             found = self.file_below(parent, parts)
             if found is not None and found != importer.path and not self._is_hidden(found, parts):
                 return found
-        hits = self._elsewhere(name, importer)
+        hits = [hit for hit in self._elsewhere(name, importer) if not self._is_hidden(hit, parts)]
         if len(hits) > 1:
             shared = [len(os.path.commonpath([hit, importer.path])) for hit in hits]
             best = max(shared)

@@ -75,7 +75,8 @@ class LoaderNotSharded(Rule):
         `get_train_dataloader` returns as it was built (likely, where the program knows of ranks).
         Also reports a distributed
         sampler whose `rank` is the rank within the node, or one literal or default in every
-        process, or whose `num_replicas` is the number of this machine's devices.
+        process, or whose `num_replicas` is the number of this machine's devices; and a slice
+        that begins at the rank within the node and steps over all processes.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -100,6 +101,8 @@ class LoaderNotSharded(Rule):
         - https://github.com/clovaai/voxceleb_trainer/issues/98
         - https://github.com/narumiruna/pytorch-distributed-example/issues/5
         - met in https://github.com/clovaai/voxceleb_trainer (DatasetLoader.py)
+        - met in https://github.com/XLabs-AI/x-flux (train_flux_deepspeed.py): `prepare` gets a copy
+        - met in https://github.com/open-mmlab/Amphion (models/base/base_trainer.py): a local rank
     """
 
     code = "SMP502"

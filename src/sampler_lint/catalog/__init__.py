@@ -15,6 +15,7 @@ from sampler_lint.catalog.schema import (
     ALL,
     Constructor,
     Contract,
+    Fit,
     Framework,
     KnownClass,
     Runner,
@@ -156,11 +157,26 @@ def sharders(name: str) -> dict[str, Sharder]:
 
 
 @cache
+def number(dotted: str) -> str | None:
+    """What an attribute of a framework's object tells: ``rank``, ``local rank``, ``world size``."""
+    table = _table_of(dotted)
+    return dict(framework(table).numbers).get(dotted) if table is not None else None
+
+
+@cache
 def runner(dotted: str) -> Runner | None:
     """The method of that name, if it goes over a loader in each epoch."""
     table = _table_of(dotted)
     found = framework(table).runners if table is not None else ()
     return next((entry for entry in found if dotted in entry.names), None)
+
+
+@cache
+def fits(dotted: str) -> tuple[Fit, ...]:
+    """What the call of that name has a framework train and evaluate with."""
+    table = _table_of(dotted)
+    found = framework(table).fits if table is not None else ()
+    return tuple(entry for entry in found if dotted in entry.names)
 
 
 @cache
@@ -206,6 +222,7 @@ __all__ = [
     "TORCH_DATA",
     "Constructor",
     "Contract",
+    "Fit",
     "Framework",
     "KnownClass",
     "Runner",

@@ -145,6 +145,18 @@ FRAMEWORK = Framework(
             ("dataloader",),
         ),
     ),
+    numbers=tuple(
+        (f"{owner}().{name}", kind)
+        for owner in (
+            "accelerate.Accelerator", "accelerate.accelerator.Accelerator",
+            "accelerate.PartialState", "accelerate.state.PartialState",
+            "accelerate.state.AcceleratorState",
+        )
+        for name, kind in (
+            ("process_index", "rank"), ("local_process_index", "local rank"),
+            ("num_processes", "world size"),
+        )
+    ),
     sharders=(
         Sharder(
             (

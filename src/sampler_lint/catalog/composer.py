@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, Span, words
+from sampler_lint.catalog.schema import Contract, Fit, Framework, Span, words
 
 _TRAINER = "composer.trainer.trainer"
 _FIND = f"{_TRAINER}:_get_distributed_sampler"
@@ -62,6 +62,18 @@ FRAMEWORK = Framework(
             when="at each epoch, if it is a DistributedSampler; never on a batch sampler",
             source=f"{_TRAINER}:Trainer._train_loop",
             code=("dataloader.sampler.set_epoch(int(self.state.timestamp.epoch))",),
+        ),
+    ),
+    fits=(
+        Fit(
+            (
+                "composer.Trainer", "composer.trainer.Trainer", "composer.Trainer().fit",
+                "composer.trainer.Trainer().fit",
+            ),
+            ("train_dataloader",),
+        ),
+        Fit(
+            ("composer.Trainer", "composer.trainer.Trainer"), ("eval_dataloader",), evaluates=True
         ),
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span, words
+from sampler_lint.catalog.schema import Contract, Fit, Framework, KnownClass, Sharder, Span, words
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _RESOLVE = "lightning.pytorch.utilities.data:_dataloader_init_kwargs_resolve_sampler"
@@ -22,6 +22,19 @@ _REACHES_BATCH_SAMPLER = Span("1.6.5", "2.0")
 
 #: The strategies by which it runs as one process, or finds out.
 ONE_PROCESS = words("auto dp single_device")
+
+
+def _called(method: str) -> tuple[str, ...]:
+    """The dotted names of a method of a Trainer, wherever that is imported from."""
+    return tuple(
+        f"{module}.{made}().{method}"
+        for module in (
+            "lightning", "lightning.pytorch", "lightning.pytorch.trainer", "pytorch_lightning",
+            "pytorch_lightning.trainer", "pytorch_lightning.trainer.trainer",
+        )
+        for made in ("Trainer", "Trainer.from_argparse_args")
+    )  # fmt: skip
+
 
 FRAMEWORK = Framework(
     "lightning",
@@ -176,6 +189,25 @@ FRAMEWORK = Framework(
                 "pytorch_lightning.overrides.distributed.UnrepeatedDistributedSamplerWrapper",
             ),
         ),
+    ),
+    fits=(
+        Fit(_called("fit"), ("train_dataloaders", "train_dataloader"), place=1),
+        Fit(_called("fit"), ("val_dataloaders",), place=2, evaluates=True),
+        Fit(
+            (*_called("validate"), *_called("test")),
+            ("dataloaders", "val_dataloaders", "test_dataloaders"), place=1, evaluates=True,
+        ),
+    ),
+    numbers=tuple(
+        (f"{module}.{cls}().{name}", kind)
+        for module in (
+            "lightning", "lightning.fabric", "lightning.pytorch", "lightning_fabric",
+            "pytorch_lightning",
+        )
+        for cls in ("Fabric", "Trainer")
+        for name, kind in (
+            ("global_rank", "rank"), ("local_rank", "local rank"), ("world_size", "world size"),
+        )
     ),
     sharders=(
         Sharder(

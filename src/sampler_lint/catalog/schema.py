@@ -131,6 +131,19 @@ class Runner(NamedTuple):
     """The argument of the instance that is called for each batch; empty where it trains itself."""
 
 
+class Fit(NamedTuple):
+    """A call that has a framework go over a loader, whose epochs that sets itself."""
+
+    names: tuple[str, ...]
+    """The dotted names it is reached by; ``()`` stands for an instance."""
+    params: tuple[str, ...]
+    """The parameter of the loader, as it was and is called."""
+    place: int | None = None
+    """Where the loader stands among the arguments without a name."""
+    evaluates: bool = False
+    """Whether it evaluates with that loader instead."""
+
+
 Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces", "seeds"]
 
 
@@ -194,7 +207,10 @@ class Framework(NamedTuple):
     classes: tuple[KnownClass, ...] = ()
     hands_back: tuple[HandsBack, ...] = ()
     sharders: tuple[Sharder, ...] = ()
+    numbers: tuple[tuple[str, str], ...] = ()
+    """Attributes of its objects that tell ``rank``, ``local rank`` or ``world size``."""
     runners: tuple[Runner, ...] = ()
+    fits: tuple[Fit, ...] = ()
     loader_makers: tuple[str, ...] = ()
     """Functions that build a loader of a dataset: on several ranks with torch's DistributedSampler,
     where they are given no sampler."""

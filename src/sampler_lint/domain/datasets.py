@@ -114,10 +114,33 @@ def are_named_apart(model: Model, one: Expr, other: Expr) -> bool:
         and not EVALUATES.says(trained.id)
         and not TRAINS.says(evaluated.id)
         and any(
-            bool(here and there) and here.isdisjoint(there) and _are_independent(model, *pair)
+            ((bool(here and there) and here.isdisjoint(there)) or _are_asked_apart(model, *pair))
+            and _are_independent(model, *pair)
             for pair in _as_given(model, one, other)
             for here, there in [(_built(model, pair[0]), _built(model, pair[1]))]
         )
+    )
+
+
+def _are_asked_apart(model: Model, one: Expr, other: Expr) -> bool:
+    """Whether two variables each get what calls of their own return, of one factory or several.
+
+    Neither call is given what the other returns.
+    """
+    here, there = (
+        {binding.value for binding in each.scope.bindings.get(each.id, ())}
+        if isinstance(each, Name)
+        else {None}
+        for each in (one, other)
+    )
+    return (
+        all(
+            isinstance(a, Call) and isinstance(b, Call) and not same(a, b)
+            for a in here
+            for b in there
+        )
+        and depends_on(model.flow, one, there.__contains__) is None
+        and depends_on(model.flow, other, here.__contains__) is None
     )
 
 

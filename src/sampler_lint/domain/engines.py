@@ -41,9 +41,42 @@ def runs(model: Model) -> list[Run]:
 
 
 def run_over(model: Model) -> list[Obj]:
-    """The loaders that engines train with."""
-    values = (value for run in runs(model) for value in model.flow.values(run.data))
+    """The loaders that engines train with, also where they set the epoch themselves."""
+    given = [*(run.data for run in runs(model)), *(data for _, data in fitted(model))]
+    return [loader for data in given for loader in _objects(model, data)]
+
+
+def evaluated_by_call(model: Model) -> Iterator[tuple[Call, Obj]]:
+    """The loaders that a call hands to a framework to evaluate with, each with the call."""
+    for call, data in fitted(model, evaluates=True):
+        yield from ((call, loader) for loader in _objects(model, data))
+
+
+def _objects(model: Model, data: Expr) -> list[Obj]:
+    values = model.flow.values(data)
     return [value for value in values if isinstance(value, Obj) and value.site is not None]
+
+
+def fitted(model: Model, *, evaluates: bool = False) -> Iterator[tuple[Call, Expr]]:
+    """What calls hand to frameworks to train, or to evaluate, with."""
+    for module in model.modules:
+        if is_test(module) or not any(
+            catalog.framework(name).fits for name in model.frameworks(module)
+        ):
+            continue
+        for call in module.facts.all_calls:
+            for value in model.flow.values(call.func) if call.args else ():
+                for known in catalog.fits(value.dotted) if isinstance(value, Ext) else ():
+                    data = _given(call, known) if known.evaluates is evaluates else None
+                    if data is not None:
+                        yield call, data
+
+
+def _given(call: Call, known: catalog.Fit) -> Expr | None:
+    named = next((word for name in known.params if (word := call.keyword(name))), None)
+    if named is not None or known.place is None or call.has_star:
+        return named
+    return next(iter(call.positional[known.place :]), None)
 
 
 def _run(model: Model, call: Call) -> Iterator[Run]:

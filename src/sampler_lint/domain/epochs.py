@@ -15,6 +15,7 @@ from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, loops_of, passes, passes_near, passes_over
 from sampler_lint.domain.samplers import sharding_programs
+from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.domain.steps import (
     evaluates,
     is_without_gradients,
@@ -277,7 +278,7 @@ def trained_with(model: Model, loader: Obj) -> list[bool]:
 
     Where none is known, of its passes and of the framework that gets it, if one is seen to.
     """
-    loops = loops_over(model, loader)
+    loops = [*loops_over(model, loader), *_loops_over_shared(model, loader)]
     if loops:
         return [trains(model, loop) for loop in loops]
     near = passes_near(model, loader.site.scope) if loader.site is not None else []
@@ -370,6 +371,16 @@ def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
     return [f for found in near.values() for f in found if loader.may_be(f.inner.loader)]
 
 
+def _loops_over_shared(model: Model, loader: Obj) -> Iterator[EpochLoop]:
+    """Those over what a framework gives back for a loader, to give each rank a part of it."""
+    known: list[EpochLoop] | None = model.memo.get(_loops_over_shared)
+    if known is None:
+        known = model.memo[_loops_over_shared] = [
+            found for inner in passes_over_shared(model) for found in _loops_around(model, inner)
+        ]
+    return (found for found in known if loader.may_be(found.inner.loader))
+
+
 def feeds_training(model: Model, *loaders: Obj) -> bool | None:
     """Whether a loop trains with one of the loaders, again and again with the same object.
 
@@ -378,7 +389,11 @@ def feeds_training(model: Model, *loaders: Obj) -> bool | None:
     """
     if any(loader.may_be(hooked) for loader in loaders for hooked in _hooked(model)):
         return True
-    found = [loop for loader in loaders for loop in loops_over(model, loader)]
+    found = [
+        loop
+        for loader in loaders
+        for loop in (*loops_over(model, loader), *_loops_over_shared(model, loader))
+    ]
     if found:
         return any(not _is_made_on_the_way(loop) and trains(model, loop) for loop in found)
     return None if any(map(is_named_after_training, loaders)) else False

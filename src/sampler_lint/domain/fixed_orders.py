@@ -27,10 +27,11 @@ from sampler_lint.domain.epoch_state import (
 )
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.paths import ways
+from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.wrapping import iterated, iterated_attributes
-from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
+from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import (
     expressions,
     nodes_in,
@@ -53,6 +54,7 @@ from sampler_lint.syntax.nodes import (
     ModuleFacts,
     Name,
     Other,
+    Scope,
     While,
     Yield,
     last_name,
@@ -194,7 +196,7 @@ def order_given(model: Model, loader: Obj) -> Call | None:
         found = made
     elif isinstance(given, Name) and (scope := owner_of(given)) is not None:
         found = next(shuffles_of(scope, given.id), None)
-    return None if found is None or _is_repeated(model, found) else found
+    return found
 
 
 def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
@@ -223,12 +225,17 @@ def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:
     return not any(model.flow.may_be_passed(loader, name) for name in ("shuffle", "batch_sampler"))
 
 
-def _is_repeated(model: Model, call: Call, depth: int = 0) -> bool:
-    """Whether a call stands in a loop, or in a function that one calls."""
-    if call.stmt is None or any(isinstance(each, (For, While)) for each in call.stmt.ancestors()):
-        return True
-    callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
-    return depth > DEEPEST_WRAPPING or any(_is_repeated(model, each, depth + 1) for each in callers)
+def may_be_drawn_again(model: Model, call: Call) -> bool:
+    """Whether a call stands in a loop, or in a function that one calls; tests aside."""
+    todo, seen = [call], set[Scope]()
+    for each in todo:
+        if each.stmt is None or any(isinstance(a, (For, While)) for a in each.stmt.ancestors()):
+            return True
+        if isinstance(each.scope, Function) and each.scope not in seen:
+            seen.add(each.scope)
+            callers = model.flow.callers(each.scope)
+            todo += (c for c in callers if not is_test(model.module_of(c.scope)))
+    return False
 
 
 def looks_up(model: Model, dataset: Expr) -> bool:

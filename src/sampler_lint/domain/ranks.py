@@ -58,6 +58,8 @@ def kinds_of_part(model: Model, expr: Expr, path: tuple[int, ...]) -> set[str]:
 def _kind(model: Model, value: Value) -> str:
     if isinstance(value, Lit):
         return "none" if value.value is None else "unknown"
+    if isinstance(value, Ext):
+        return catalog.number(value.dotted) or "unknown"
     if not isinstance(value, ExtObj):
         return "unknown"
     if value.dotted == "int" and value.site.positional:

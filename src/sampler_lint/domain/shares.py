@@ -226,7 +226,7 @@ def given_to_sharders(
         if not found or _is_off(model, call, found[0]):
             continue
         for place, arg in enumerate(call.args):
-            if arg.stars == 2 or _is_dropped(call, place):
+            if arg.stars == 2 or is_left_there(call, place):
                 continue
             for loader in _loaders(model, arg.value):
                 yield call, found[0], loader
@@ -267,7 +267,7 @@ def _is_off(model: Model, call: Call, sharder: catalog.Sharder) -> bool:
     return call.has_double_star or (given is not None and model.flow.constants(given) != {True})
 
 
-def _is_dropped(call: Call, place: int) -> bool:
+def is_left_there(call: Call, place: int) -> bool:
     """Whether the program goes on with what it gave, and not with what it gets back for it."""
     target = _target(call, place)
     if target is None:

@@ -36,7 +36,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes, is_guarded, reached
 from sampler_lint.domain.samplers import distributed_samplers
-from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.shares import is_left_there, passes_over_shared
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -383,19 +383,33 @@ def _averaging_by(
 
 
 def _may_be_handed(model: Model, module: Module, framework: str, loader: Obj) -> bool:
-    """Whether a file hands the loader to what divides it, or what it hands that is not known."""
+    """Whether a file hands the loader to what divides it, or what it hands that is not known.
+
+    And goes on with what it gets back for it.
+    """
     names = {name.rpartition(".")[2] for name in catalog.sharders(framework)}
     return any(
-        arg.stars
-        or not (values := model.flow.values(arg.value))
-        or any(
-            isinstance(value, (Unknown, Pack, Table))
-            or (isinstance(value, Obj) and loader.may_be(value))
-            for value in values
-        )
+        arg.stars or _may_hold(model, arg.value, loader)
         for call in module.facts.all_calls
-        if last_name(call.func) in names
-        for arg in call.args
+        # What is called is not a function of the tree: its body is asked itself.
+        if last_name(call.func) in names and not model.flow.callees(call)
+        for place, arg in enumerate(call.args)
+        if not is_left_there(call, place)
+    )
+
+
+def _may_hold(model: Model, given: Expr, loader: Obj) -> bool:
+    """Whether what is handed over may be the loader, or hold it.
+
+    What is not known is no loader if it has a name, and another than loaders have: a model.
+    """
+    values = model.flow.values(given)
+    is_other = isinstance(given, (Name, Attr)) and not ITERATED.names(given)
+    return (not values and not is_other) or any(
+        (isinstance(value, Unknown) and not is_other)
+        or isinstance(value, (Pack, Table))
+        or (isinstance(value, Obj) and loader.may_be(value))
+        for value in values
     )
 
 

@@ -17,7 +17,15 @@ from sampler_lint.findings import Applicability, Related
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import expressions, inherited, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    expressions,
+    inherited,
+    nodes_in,
+    same,
+    self_class,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -28,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Other,
     Scope,
     Stmt,
+    Try,
     While,
     last_name,
 )
@@ -153,7 +162,7 @@ def is_asked_first(stmt: Stmt | None, of: Expr, name: str) -> bool:
         return True
     owner = last_name(of)
     tests = []
-    if inherited(stmt, _is_below_question, False):
+    if inherited(stmt, _is_below_question, False) or _is_where_it_failed(stmt, of):
         return True
     names, constants = _said_in_tests(stmt.scope)
     if owner in names or name in constants:
@@ -170,6 +179,21 @@ def is_asked_first(stmt: Stmt | None, of: Expr, name: str) -> bool:
         or (isinstance(node, Call) and ASKS_KIND.is_call(node))
         for test in tests
         for node in walk(test)
+    )
+
+
+def _is_where_it_failed(stmt: Stmt, of: Expr) -> bool:
+    """Whether a statement only runs where something else that was asked of an object failed.
+
+    ``try: n = len(loader)``, ``except TypeError: n = loader.num_batches``: it is another then.
+    """
+    return any(
+        isinstance(around, Try)
+        and any(
+            inner is stmt or inner.encloses(stmt) for _, body in around.handlers for inner in body
+        )
+        and any(same(node, of) for node in nodes_in(statements(around.body)))
+        for around in stmt.ancestors()
     )
 
 

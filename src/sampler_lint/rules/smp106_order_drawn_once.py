@@ -11,6 +11,7 @@ from sampler_lint.domain.epochs import feeds_training, hooked_samplers, trained_
 from sampler_lint.domain.fixed_orders import (
     FixedOrder,
     is_asked_to_draw,
+    may_be_drawn_again,
     may_be_told_not_to,
     order_given,
     order_of_items,
@@ -125,7 +126,9 @@ class OrderDrawnOnce(Rule):
             yield _told(model, call, loader, said, advice, is_certain=True)
         for loader, _, _ in built_outside_tests(model, model.loaders):
             draw = order_given(model, loader)
-            if draw is not None:
+            if draw is not None and (
+                feeds_training(model, loader) or not may_be_drawn_again(model, draw)
+            ):
                 said = f"the order that this `{loader.name}` is given is drawn once"
                 advice = "pass `shuffle=True` to the loader, and not this order"
                 yield from _suspect(model, draw, [(loader, loader)], said, advice)

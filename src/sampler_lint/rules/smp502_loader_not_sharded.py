@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on, scope_of
-from sampler_lint.analysis.values import Obj, Pack
+from sampler_lint.analysis.values import Ext, Obj, Pack
 from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import DRAW, FIRST_RANK, PROCESSES, RANK, WORLD_SIZE
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.fixed_orders import keeps_order
 from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.ranks import (
     built_classes,
     is_guarded,
@@ -34,11 +35,22 @@ from sampler_lint.domain.undivided import (
 )
 from sampler_lint.edits.editor import Fixer
 from sampler_lint.edits.loader_fixes import divide
+from sampler_lint.edits.names import quoted, text_of
 from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import inherited, unparse, walk
-from sampler_lint.syntax.nodes import Call, Class, Expr, Function, If, Stmt, last_name
+from sampler_lint.syntax.navigation import inherited, nodes_in, statements, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Expr,
+    Function,
+    If,
+    Index,
+    Other,
+    Stmt,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -63,7 +75,8 @@ class LoaderNotSharded(Rule):
         `get_train_dataloader` returns as it was built (likely, where the program knows of ranks).
         Also reports a distributed
         sampler whose `rank` is the rank within the node, or one literal or default in every
-        process, or whose `num_replicas` is the number of this machine's devices.
+        process, or whose `num_replicas` is the number of this machine's devices; and a slice
+        that begins at the rank within the node and steps over all processes.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -88,6 +101,8 @@ class LoaderNotSharded(Rule):
         - https://github.com/clovaai/voxceleb_trainer/issues/98
         - https://github.com/narumiruna/pytorch-distributed-example/issues/5
         - met in https://github.com/clovaai/voxceleb_trainer (DatasetLoader.py)
+        - met in https://github.com/XLabs-AI/x-flux (train_flux_deepspeed.py): `prepare` gets a copy
+        - met in https://github.com/open-mmlab/Amphion (models/base/base_trainer.py): a local rank
     """
 
     code = "SMP502"
@@ -104,6 +119,7 @@ class LoaderNotSharded(Rule):
         for obj in model.constructions():
             if obj.site is not None and model.is_a(obj, DISTRIBUTED_SAMPLER) is True:
                 yield from _check_numbers(model, obj)
+        yield from _slices_by_local_rank(model)
         yield from _with_one_rank(model)
         for loader in model.loaders:
             suspect = _check_loader(model, loader)
@@ -128,8 +144,10 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
     }
     if any(model.flow.may_be_passed(sampler, name) for name in given):
         return
-    joins = list(starts(model, module))
-    if any(_tells(call) for call in joins) or _spawns(model, module):
+    if any(
+        not program_files(model).run_apart(module, model.module_of(call.scope))
+        for call in (*filter(_tells, starts(model, module)), *_spawns(model, module))
+    ):
         return  # the program numbers its processes itself
     if rank is not None and given["rank"] == {"local rank"}:
         if given["num_replicas"] <= {"none", "world size"}:
@@ -138,8 +156,7 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
                 rank,
                 f"`rank={unparse(rank)}` is the rank within the node, and `{sampler.name}` shards "
                 f"over all processes",
-                effect="on several nodes the same shards are read once per node and the others "
-                "never",
+                effect=_OF_LOCAL_RANK,
                 advice="pass the global rank, or leave `rank` out",
             )
     elif (
@@ -157,6 +174,38 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
         )
 
 
+_OF_LOCAL_RANK = "on several nodes the same shards are read once per node and the others never"
+
+
+def _slices_by_local_rank(model: Model) -> Iterator[Suspect]:
+    """``files[local_rank::world_size]``: the shares that the ranks of one node take, on each."""
+    for module in model.modules:
+        if is_test(module) or not program_files(model).tells(module.path, _MAY_SLICE.search):
+            continue
+        for scope in module.facts.scopes:
+            for node in nodes_in(statements(scope.body)):
+                if not isinstance(node, Index) or not isinstance(node.key, Other):
+                    continue
+                parts = node.key.parts
+                if (
+                    len(parts) in {2, 3}
+                    and kinds(model, parts[0]) == {"local rank"}
+                    and kinds(model, parts[-1]) == {"world size"}
+                    and (len(parts) == 3 or "::" in text_of(module.source, node))
+                ):
+                    yield Suspect(
+                        module,
+                        parts[0],
+                        f"`{quoted(module.source, parts[0])}` is the rank within the node, and "
+                        "the step of this slice counts all processes",
+                        effect=_OF_LOCAL_RANK,
+                        advice="begin at the global rank",
+                    )
+
+
+_MAY_SLICE = re.compile(rb"(?i:local\w*)[^\n:]{0,9}\s*:")
+
+
 def _tells(call: Call) -> bool:
     """Whether ``init_process_group`` is told its numbers instead of reading the environment."""
     return any(
@@ -164,11 +213,15 @@ def _tells(call: Call) -> bool:
     )
 
 
-def _spawns(model: Model, module: Module) -> bool:
+def _spawns(model: Model, module: Module) -> Iterator[Call]:
     program = model.project.program_of(module)
-    return any(
-        model.project.calls_in(program, name) for name in ("spawn", "start_processes", "Process")
-    )
+    for name in ("spawn", "start_processes", "Process"):
+        for call in model.project.calls_in(program, name):
+            values = model.flow.values(call.func)
+            if not values or any(
+                not isinstance(v, Ext) or "multiprocessing" in v.dotted for v in values
+            ):
+                yield call
 
 
 def _is_for_one(call: Call) -> bool:

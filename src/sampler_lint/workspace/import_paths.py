@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from sampler_lint.catalog import FRAMEWORK_PACKAGES
 from sampler_lint.roots import upwards
 
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
@@ -106,14 +107,21 @@ class ImportPaths:
             return None
         for parent in self._roots_around(parts[0], importer):
             found = self.file_below(parent, parts)
-            if found is not None and found != importer.path:
+            if found is not None and found != importer.path and not self._is_hidden(found, parts):
                 return found
-        hits = self._elsewhere(name, importer)
+        hits = [hit for hit in self._elsewhere(name, importer) if not self._is_hidden(hit, parts)]
         if len(hits) > 1:
             shared = [len(os.path.commonpath([hit, importer.path])) for hit in hits]
             best = max(shared)
             hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
         return hits[0] if len(hits) == 1 else None if hits else self._in_package(parts, importer)
+
+    def _is_hidden(self, found: str, parts: list[str]) -> bool:
+        """Whether a folder without ``__init__.py`` has the name of a package that is installed.
+
+        That one is found wherever it is, and a bare folder only if there is no package.
+        """
+        return parts[0] in FRAMEWORK_PACKAGES and self._file_at(found) is None
 
     def _in_package(self, parts: list[str], importer: Importer) -> str | None:
         """What a name of several parts means in the nearest package around, which is no root."""

@@ -13,10 +13,12 @@ from sampler_lint.domain.epochs import pass_evaluates, pass_trains
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
+from sampler_lint.domain.ranks import kinds
 from sampler_lint.domain.shares import passes_over_shared, reached_by
 from sampler_lint.domain.taking import as_taken
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     TOGETHER,
@@ -123,6 +125,7 @@ class EvaluationPadding(Rule):
                 continue
             if (
                 _is_for_one_process(model, found, sampler)
+                or _is_made_even(model, found)
                 or keeps_by_key(model, found)
                 or _is_for_training(model, sampler.site)
                 or (TRAINS.names(found.source) and not EVALUATES.names(found.source))
@@ -319,6 +322,23 @@ def _is_for_one_process(model: Model, found: Pass, sampler: Obj) -> bool:
         if step.is_end and any(each.expr is size for each in step.way())
     ]
     return bool(asked) and all(isinstance(e, Const) and e.value == 1 for e in asked)
+
+
+def _is_made_even(model: Model, found: Pass) -> bool:
+    """Whether the dataset of a pass is told how many ranks there are: it fills itself up then."""
+    site, data = found.loader.site, model.flow.argument(found.loader, "dataset")
+    return (
+        site is not None
+        and data is not None
+        and any(
+            role_of(arg.keyword or "") is Role.WORLD_SIZE or "world size" in kinds(model, arg.value)
+            for step in origins(
+                model.flow, found.source, HANDED_ON, more=partial(_arguments_on, {site: data})
+            )
+            if isinstance(step.expr, Call) and any(each.expr is data for each in step.way())
+            for arg in step.expr.args
+        )
+    )
 
 
 def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:

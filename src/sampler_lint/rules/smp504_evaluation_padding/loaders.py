@@ -8,6 +8,7 @@ from functools import partial
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import contradict, excludes, tests
+from sampler_lint.domain.engines import evaluated_by_call
 from sampler_lint.domain.epochs import (
     feeds_training,
     hooked_to_evaluate,
@@ -245,14 +246,16 @@ def cut_off(model: Model) -> Iterator[Suspect]:
 def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
     """The same of the loaders that a framework evaluates with."""
     seen: set[Call] = set()
-    for hook, loader in hooked_to_evaluate(model):
+    hooks = ((hook, hook, loader) for hook, loader in hooked_to_evaluate(model))
+    calls = ((call.scope, call, loader) for call, loader in evaluated_by_call(model))
+    for scope, where, loader in (*hooks, *calls):
         site = loader.site
         if site is None or site in seen or is_test(model.module_of(site.scope)):
             continue
         given = may_drop_last(model, loader)
         if given is not None and model.flow.constants(given, loader.through) == {True}:
             seen.add(site)
-            yield _leaves_out(model, site, given, hook, hook, Grade.LIKELY)
+            yield _leaves_out(model, site, given, scope, where, Grade.LIKELY)
 
 
 def _leaves_out(

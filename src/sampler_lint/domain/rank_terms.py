@@ -31,6 +31,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options, options_of
 from sampler_lint.domain.programs import files_storing, is_test
 from sampler_lint.domain.seeds import drawn_unseeded, is_seed_name
+from sampler_lint.findings import Refuted
 from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.parameters import is_of_model
 from sampler_lint.syntax.navigation import binder_of, builtin_type, self_class, unparse
@@ -204,14 +205,16 @@ def why_not_shared(model: Model, expr: Expr, scope: Scope) -> str | None:
         kind, shown = _kind(step), unparse(step.expr)
         place = model.place(step.scope, step.expr)
         if kind == "rank":
-            return f"{place}: `{shown}` differs between the ranks"
+            return Refuted(f"{place}: `{shown}` differs between the ranks")
         # What only decides between shared values may be any option of the configuration.
         if kind == "unknown" and not (step.decides and isinstance(step.expr, Attr)):
+            if own_entropy(model, step.expr) is not None:
+                return Refuted(f"{place}: `{shown}` is another on each process")
             return f"{place}: whether `{shown}` is the same on every process is not known"
         is_number = isinstance(step.expr, Const) and type(step.expr.value) is int
         is_wrong = kind == "text" or (kind == "literal" and not (is_number or _gives_way(step)))
         if is_wrong and not (step.decides or _is_converted(step)):
-            return f"{place}: `{shown}` is not an int"
+            return Refuted(f"{place}: `{shown}` is not an int")
     return None
 
 

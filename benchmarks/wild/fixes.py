@@ -137,12 +137,17 @@ def is_used(one: Brought, nodes: Sequence[ast.AST]) -> bool:
             keywords = {each.arg for each in node.keywords}
             if name in keywords or None in keywords or len(node.args) >= place:
                 return True
-        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-            if name == (node.id if isinstance(node, ast.Name) else node.attr):
-                return True
-        elif (isinstance(node, ast.Constant) and node.value == name) or (isinstance(node, ast.alias) and node.name == name):
+        elif name == _named(node):
             return True
     return False
+
+
+def _named(node: ast.AST) -> object:
+    """What a part of a file reads by its name, or names in a text or an import."""
+    if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+        return None
+    kinds = {ast.Name: "id", ast.Attribute: "attr", ast.Constant: "value", ast.alias: "name"}
+    return getattr(node, kinds.get(type(node), ""), None)
 
 
 def _calls(call: ast.Call, owner: str) -> bool:

@@ -214,7 +214,10 @@ def why_not_shared(model: Model, expr: Expr, scope: Scope) -> str | None:
         is_number = isinstance(step.expr, Const) and type(step.expr.value) is int
         is_wrong = kind == "text" or (kind == "literal" and not (is_number or _gives_way(step)))
         if is_wrong and not (step.decides or _is_converted(step)):
-            return Refuted(f"{place}: `{shown}` is not an int")
+            why = f"{place}: `{shown}` is not an int"
+            # Who is to choose a seed may always do so.
+            is_none = isinstance(step.expr, Const) and step.expr.value is None
+            return why if is_none else Refuted(why)
     return None
 
 
@@ -222,14 +225,14 @@ def _kind(step: Step) -> str:
     """What the end of a way is; nothing where it goes on.
 
     ``rank``, ``literal``, ``setting`` (a command line, a configuration), ``text`` (a variable of
-    the environment) or ``unknown``.
+    the environment, or what else is no int) or ``unknown``.
     """
     expr = step.expr
     if is_rank(expr):
         return "rank"
     if isinstance(expr, Const):
         return "literal"
-    if _is_variable(expr) or (isinstance(expr, Call) and last_name(expr.func) == "add_argument"):
+    if _is_variable(expr) or _makes_no_int(expr):
         return "text"
     read = _setting(expr)
     if read is not None:
@@ -283,6 +286,17 @@ def _is_variable(expr: Expr) -> bool:
         and isinstance(expr, Call)
         and (last_name(expr.func) == "getenv" or dotted(owner) in ENVIRONMENT.made_by)
     )
+
+
+def _makes_no_int(expr: Expr) -> bool:
+    """Whether it makes a text or the like: ``str(seed)``, an option as it is typed."""
+    if not isinstance(expr, Call):
+        return False
+    func = expr.func
+    if isinstance(func, Name) and binder_of(func.scope, func.id) is None:
+        kind = builtin_type(func.id)
+        return kind is not None and not issubclass(kind, int)
+    return last_name(func) == "add_argument"
 
 
 def _setting(expr: Expr) -> tuple[Expr, str] | None:

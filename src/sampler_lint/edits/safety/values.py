@@ -107,7 +107,7 @@ class Values:
                 func = expression(call.func, *where) if where is not None else None
                 other = func and refuser(self._model, func, keyword.arg)
                 if other and not self._changed.is_written(call):
-                    return Refuted(f"`{other}` takes no `{keyword.arg}`")
+                    return f"`{other}` takes no `{keyword.arg}`"
             if reason := self._passed_twice(call, keyword):
                 return reason
         for name, value, before in self._arguments(call):

@@ -78,9 +78,9 @@ class EvaluationPadding(Rule):
     Fix safety:
         Unsafe: a literal `drop_last` of a loader that trains nothing becomes False; the last batch
         may have another size. Unsafe, too: torch's sampler of one loader gives way to
-        `range(rank, len(dataset), world_size)`, in which each sample comes once; some ranks may
-        have one batch less, which hangs where each batch waits for those of all ranks. No other
-        fix is offered, as the metrics tell what they may leave out: cut the gathered results to
+        `range(rank, len(dataset), world_size)`, in which each sample comes once, unless the ranks
+        talk at each batch; some ranks may have one batch less. No other fix is offered, as only
+        who wrote the metrics knows what they may leave out: cut the gathered results to
         `len(dataset)`, or count unique sample ids.
 
     How it is proved:
@@ -145,7 +145,7 @@ class EvaluationPadding(Rule):
                 f"this evaluation over `{source}` {told.format(sampler.name)}",
                 why=why,
                 effect=effect,
-                fix=partial(read_once, model, found.loader, sampler),
+                fix=partial(read_once, model, found, sampler),
                 advice=advice,
             )
         yield from cut_off(model)

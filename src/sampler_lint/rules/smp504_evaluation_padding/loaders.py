@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on
-from sampler_lint.analysis.values import Obj, Value
+from sampler_lint.analysis.values import ExtObj, Obj, Value
 from sampler_lint.domain.conditions import contradict, excludes, tests
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -19,6 +20,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
+from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.shares import pads
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module, text_of
@@ -27,6 +29,7 @@ from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     ADDS,
     COUNTING,
+    TOGETHER,
     counts_inline,
     names_drawn,
     sums_up,
@@ -297,8 +300,11 @@ def _keep_last(model: Model, site: Call, given: Expr, editor: Editor) -> Fix | N
     return editor.fix("Keep the last batch", Applicability.UNSAFE, why)
 
 
-def read_once(model: Model, loader: Obj, sampler: Obj, editor: Editor) -> Fix | None:
-    """Give each rank of an evaluation every so many samples, in the place of torch's sampler."""
+def read_once(model: Model, found: Pass, sampler: Obj, editor: Editor) -> Fix | None:
+    """Give each rank of an evaluation every so many samples, in the place of torch's sampler.
+
+    Not where the ranks talk at each batch: one that has a batch less would be waited for.
+    """
     site, dataset = sampler.site, model.flow.argument(sampler, "dataset")
     if site is None or site.has_star or not isinstance(dataset, (Name, Attr)):
         return None
@@ -306,7 +312,9 @@ def read_once(model: Model, loader: Obj, sampler: Obj, editor: Editor) -> Fix | 
         return None
     there = editor.at(model.module_of(site.scope))
     ranks = imported_module(there.module, "torch.distributed")
-    if ranks is None or not _only_shares_out(model, loader, site):
+    if ranks is None or not _only_shares_out(model, found.loader, site):
+        return None
+    if _talks(model, found.stmt):
         return None
     first, step = (
         f"{ranks}.{asks}()" if given is None else text_of(there.source, given)
@@ -318,6 +326,21 @@ def read_once(model: Model, loader: Obj, sampler: Obj, editor: Editor) -> Fix | 
     there.replace(site, f"range({first}, len({text_of(there.source, dataset)}), {step})")
     why = "some ranks may have a batch less, and no batch may wait for those of all ranks"
     return editor.fix("Give each sample to one rank", Applicability.UNSAFE, why)
+
+
+def _talks(model: Model, turn: Stmt) -> bool:
+    """Whether a loop, or what it calls, brings something together, or a model's buffers."""
+    calls = [node for node in nodes_in(statements([turn])) if isinstance(node, Call)]
+    callees = {callee for call in calls for callee in model.flow.callees(call)}
+    scopes = {each for callee in callees for each in reached(model, callee)}
+    return any(
+        TOGETHER.names(call.func)
+        or any(
+            isinstance(value, ExtObj) and catalog.averaging(value.dotted)
+            for value in model.flow.values(call.func)
+        )
+        for call in (*calls, *(one for scope in scopes for one in scope.calls))
+    )
 
 
 def _only_shares_out(model: Model, loader: Obj, site: Call) -> bool:

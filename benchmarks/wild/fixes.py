@@ -12,7 +12,7 @@ of it is ever run. Then
 * a second run changes nothing,
 * what was reported fixed is no longer found, and nothing is found that was not there before,
 * what was put in is used: no finding ends by a parameter that nobody passes, a function that nobody
-  calls or an attribute that nobody reads (:func:`idle`).
+  calls or an attribute that nobody reads (``tests/idle.py``).
 
 --patches keeps one patch a revision, to be read beside what the projects did themselves.
 fixes.jsonl says what came of that reading for each labelled case that is found by a rule with
@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
 import io
 import json
 import os
@@ -36,7 +35,7 @@ import tempfile
 import tokenize
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -48,6 +47,9 @@ from sampler_lint import engine
 from sampler_lint.engine import Options
 from sampler_lint.findings import Finding
 from sampler_lint.reporters.diff import unified_diff
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+from idle import idle
 
 VERDICTS = Path(__file__).resolve().parent / "fixes.jsonl"
 #: The share of the fixes that upstream made too that are to be as good as upstream's.
@@ -102,74 +104,6 @@ def broken(path: str, old: bytes, new: bytes) -> Iterator[str]:
             yield f"{path} has lost {sorted(lost)}"
     if Path(path).read_bytes() != new:
         yield f"{path} does not hold what was reported"
-
-
-Brought = tuple[str, str, int, str]
-"""What a file brings: the kind, its owner's name, its place among the parameters, its name."""
-
-
-def brought(root: ast.AST, owner: str = "") -> Iterator[Brought]:
-    """The functions, attributes and parameters that a file brings.
-
-    Not its methods: a library may call them.
-    """
-    for node in ast.iter_child_nodes(root):
-        inner = node.name if isinstance(node, ast.ClassDef) else ""
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            called = owner if owner and node.name == "__init__" else node.name
-            listed = [*node.args.posonlyargs, *node.args.args]
-            yield from (("parameter", called, at, one.arg) for at, one in enumerate(listed))
-            yield from (("parameter", called, 99, one.arg) for one in node.args.kwonlyargs)
-            if not owner:
-                yield "function", "", 0, node.name
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield "attribute", "", 0, node.attr
-        yield from brought(node, inner)
-
-
-def is_used(one: Brought, nodes: Sequence[ast.AST]) -> bool:
-    """Whether any file of a tree passes a parameter, or names a function or an attribute."""
-    kind, owner, place, name = one
-    for node in nodes:
-        if kind == "parameter":
-            if not isinstance(node, ast.Call) or not _calls(node, owner):
-                continue
-            keywords = {each.arg for each in node.keywords}
-            if name in keywords or None in keywords or len(node.args) >= place:
-                return True
-        elif name == _named(node):
-            return True
-    return False
-
-
-def _named(node: ast.AST) -> object:
-    """What a part of a file reads by its name, or names in a text or an import."""
-    if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-        return None
-    kinds = {ast.Name: "id", ast.Attribute: "attr", ast.Constant: "value", ast.alias: "name"}
-    return getattr(node, kinds.get(type(node), ""), None)
-
-
-def _calls(call: ast.Call, owner: str) -> bool:
-    """Whether a call may be one of a function or class, by its name; or of what stands for it."""
-    names = {owner, "cls", "__init__", "partial", "__class__"}
-    func = call.func
-    return getattr(func, "attr", getattr(func, "id", "")) in names
-
-
-def idle(changed: Mapping[str, tuple[bytes, bytes]]) -> Iterator[str]:
-    """What the fixes put into the files here that changes nothing when they run."""
-    roots = {}
-    for path in Path().rglob("*.py"):
-        with contextlib.suppress(SyntaxError, ValueError, OSError):
-            roots[str(path)] = ast.parse(path.read_bytes())
-    nodes = [node for root in roots.values() for node in ast.walk(root)]
-    for path, (old, new) in changed.items():
-        was = {(kind, owner, name) for kind, owner, _, name in brought(ast.parse(old))}
-        for one in dict.fromkeys(brought(ast.parse(new))):
-            kind, owner, _, name = one
-            if (kind, owner, name) not in was and not is_used(one, nodes):
-                yield f"{path}: nothing uses the new {kind} `{name}`"
 
 
 def try_out(source: Path, patches: Path | None, unsafe: bool, revision: tuple[str, str]) -> Outcome:

@@ -117,6 +117,12 @@ class Refuted(str):
     __slots__ = ()
 
 
+class Doubted(str):
+    """A rule's own reason against a fix, of which the fixed text may tell that it holds."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """A change that removes the bug: all of its edits are made, or none."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from sampler_lint.discovery import CHECKED, Discovery, find_files
 from sampler_lint.findings import (
     Applicability,
+    Doubted,
     Edit,
     FileError,
     Finding,
@@ -483,7 +484,8 @@ class Tree:
             if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
                 continue
             if finding.fix.applicability is Applicability.UNSAFE:
-                left[at] = self._unless_refuted(told[at])
+                if isinstance(finding.fix.unsafe, Doubted):
+                    left[at] = self._unless_refuted(told[at])
             elif finding.grade is Grade.CERTAIN:
                 groups.setdefault(place_of(self.model, draft), []).append(at)
             else:

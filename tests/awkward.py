@@ -894,6 +894,173 @@ def _single() -> Iterator[Program]:
         yield Program(f"seedless {parts}", {"main.py": HEADER + code})
 
 
+#: What a program makes, and what it does with that.
+MADE = {
+    "201": (
+        "OPTIONS\ntorch.manual_seed(args.seed)",
+        "def make(data):\n    return DistributedSampler(data)",
+        "list(DataLoader(data, sampler=made))",
+    ),
+    "201 text": (
+        "OPTIONS\nargs.seed = str(args.seed)\ntorch.manual_seed(int(args.seed))",
+        "def make(data):\n    return DistributedSampler(data)",
+        "list(DataLoader(data, sampler=made))",
+    ),
+    "201 configured": (
+        "class Config:\n    seed = 3\n    def spread(self):\n"
+        "        return self.seed + os.getpid()\ncfg = Config()\ntorch.manual_seed(cfg.seed)",
+        "def make(data):\n    return DistributedSampler(data)",
+        "list(DataLoader(data, sampler=made))",
+    ),
+    "203": (
+        "OPTIONS\ntorch.manual_seed(args.seed)",
+        """
+class make(Sampler):
+    def __init__(self, data):
+        self.data = data
+        self.epoch = 0
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+    def __iter__(self):
+        g = torch.Generator()
+        g.manual_seed(self.epoch)
+        return iter(torch.randperm(len(self.data), generator=g).tolist()[dist.get_rank()::2])
+    def __len__(self):
+        return len(self.data) // 2
+""",
+        "list(DataLoader(data, sampler=made))",
+    ),
+    "104": (
+        "",
+        """
+class make:
+    def __init__(self, data):
+        self.inner = DistributedSampler(data)
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+    def __iter__(self):
+        return iter(self.inner)
+    def __len__(self):
+        return len(self.inner)
+""",
+        "loader = DataLoader(data, sampler=made)\nfor epoch in range(3):\n"
+        "    made.set_epoch(epoch)\n    for batch in loader:\n"
+        "        loss(batch).backward()\n        optimizer.step()",
+    ),
+    "102": (
+        "",
+        "def make(data):\n    return DataLoader(data, sampler=DistributedSampler(data))",
+        "for epoch in range(3):\n    for batch in made:\n"
+        "        loss(batch).backward()\n        optimizer.step()",
+    ),
+    "101": (
+        "",
+        "def make(data):\n    return DataLoader(\n"
+        "        data, batch_sampler=BatchSampler(DistributedSampler(data), 2, False))",
+        "for epoch in range(3):\n    made.sampler.set_epoch(epoch) if FLAG else None\n"
+        "    if isinstance(made.sampler, DistributedSampler):\n"
+        "        made.sampler.set_epoch(epoch)\n    for batch in made:\n"
+        "        loss(batch).backward()\n        optimizer.step()",
+    ),
+    "405": (
+        "",
+        """
+class make(Sampler):
+    def __init__(self, data):
+        self.data = data
+    def __iter__(self):
+        order = list(range(len(self.data)))
+        rest = len(order) % 2
+        return iter(order[:-rest])
+    def __len__(self):
+        return len(self.data) // 2 * 2
+""",
+        "list(DataLoader(data, sampler=made))",
+    ),
+}
+#: How it is called.
+CALLED = {
+    "partial": "made = functools.partial(make, data)()",
+    "kept partial": "build = functools.partial(make)\nmade = build(data)",
+    "keywords": "made = make(**{'data': data})",
+    "kept keywords": "options = dict(data=data)\nmade = make(**options)",
+    "star": "made = make(*[data])",
+    "walrus": "print(bool(made := make(data)))",
+    "finally": "try:\n    made = make(data)\nfinally:\n    print('built')",
+    "match": (
+        "match len(data):\n    case 16:\n        made = make(data)\n    case _:\n        made = 1"
+    ),
+    "nested": (
+        "def outer():\n    def inner():\n        return make(data)\n    return inner()\n"
+        "made = outer()"
+    ),
+    "async": (
+        "import asyncio\nasync def build():\n    return make(data)\nmade = asyncio.run(build())"
+    ),
+    "class body": "class Parts:\n    made = make(data)\nmade = Parts.made",
+    "dataclass": (
+        "import dataclasses\n@dataclasses.dataclass\nclass Parts:\n"
+        "    made: object = dataclasses.field(default_factory=lambda: make(data))\n"
+        "made = Parts().made"
+    ),
+    "map": "made, = map(make, [data])",
+    "comprehension": "made = [make(each) for each in [data]][0]",
+    "lambda": "build = lambda data: make(data)\nmade = build(data)",
+    "decorated": (
+        "def noisy(function):\n    @functools.wraps(function)\n    def run(*args):\n"
+        "        print(len(args))\n        return function(*args)\n    return run\n"
+        "made = noisy(make)(data)"
+    ),
+    "registry": "KINDS = {'a': make}\nmade = KINDS['a'](data)",
+    "by name": "made = globals()['make'](data)",
+    "alias": "other = make\nmade = other(data)",
+    "twice": "made = make(data)\nmade = make(data[::-1])",
+    "kept in self": (
+        "class Trainer:\n    def __init__(self, made=None):\n"
+        "        self.made = make(data) if made is None else made\nmade = Trainer().made"
+    ),
+    "property": (
+        "class Trainer:\n    @property\n    def made(self):\n        return make(data)\n"
+        "trainer = Trainer()\nmade = trainer.made"
+    ),
+    "class method": (
+        "class Trainer:\n    @classmethod\n    def build(cls):\n        return make(data)\n"
+        "made = Trainer.build()"
+    ),
+    "configured": (
+        "from types import SimpleNamespace\ndef main(function):\n    def run():\n"
+        "        return function(SimpleNamespace(data=data, seed='s'))\n    return run\n"
+        "@main\ndef build(cfg):\n    return make(cfg.data)\nmade = build()"
+    ),
+    "deleted": "made = make(data)\nkept = made\ndel make",
+    "generator": "def each():\n    yield make(data)\nmade = next(each())",
+    "global": "def build():\n    global made\n    made = make(data)\nbuild()",
+}
+SHORT = (
+    "import torch\n"
+    "from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, Sampler"
+)
+
+
+def _called() -> Iterator[Program]:
+    """Each thing made in each way; in one file, and by another file that a second program uses."""
+    for (rule, (first, definition, use)), (way, call) in itertools.product(
+        MADE.items(), CALLED.items()
+    ):
+        start = HEADER + first.replace("OPTIONS", OPTIONS) + "\n"
+        name = f"{rule} by {way}"
+        code = "\n".join([definition.strip("\n"), call, use, ""])
+        yield Program(name, {"main.py": start + code}, epochs=True)
+        parts = f"{SHORT}\nimport torch.distributed as dist\n{definition}\n"
+        second = "from parts import make\nlist(make(list('abcdef')))\n"
+        code = "\n".join(["from parts import make", call, use, ""])
+        yield Program(
+            f"{name} of another file",
+            {"main.py": start + code, "parts.py": parts, "second.py": second},
+            epochs=True,
+        )
+
+
 def _written() -> Iterator[Program]:
     """Those written down one by one: `==== title`, the program, `#### file` and other files.
 
@@ -913,7 +1080,8 @@ def _written() -> Iterator[Program]:
 @functools.cache
 def programs() -> list[Program]:
     """All of them."""
-    made = (_never_set(), _misplaced(), _seeds(), _factories(), _classes(), _single(), _written())
+    made = (_never_set(), _misplaced(), _seeds(), _factories(), _classes(), _single(), _called())
+    made = (*made, _written())
     return [program for group in made for program in group if _compiles(program)]
 
 

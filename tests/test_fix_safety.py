@@ -233,7 +233,7 @@ def reasons(folder: Path, code: str, **files: str) -> list[str]:
         (LOADED + "sampler = None" + TRAINED, ""),
         (
             LOADED + TRAINED.replace("range(3)", "map(str, range(3))"),
-            "the epoch `epoch` is not known to be an int",
+            "the epoch `epoch` is not an int",
         ),
         (
             LOADED + TRAINED.replace(":\n", ":\n    epoch = str(epoch)\n", 1),
@@ -242,10 +242,10 @@ def reasons(folder: Path, code: str, **files: str) -> list[str]:
         # Where it is read, the counter keeps its name.
         (LOADED + TRAINED.replace("epoch", "_") + "print(_)\n", ""),
         (OPTIONS + "sampler = DistributedSampler(data)\n", ""),
-        (OPTIONS + "del args\nsampler = DistributedSampler(data)\n", "`args` may not be assigned"),
+        (OPTIONS + "del args\nsampler = DistributedSampler(data)\n", "`args` is gone since line"),
         (
             OPTIONS.replace("3", "os.getpid()") + "sampler = DistributedSampler(data)\n",
-            "whether `os.getpid()` is the same on every process is not known",
+            "`os.getpid()` is another on each process",
         ),
         (
             OPTIONS.replace("type=int, default=3", "default='3'")
@@ -284,6 +284,35 @@ def test_what_speaks_against_a_fix(code: str, reason: str, tmp_path: Path) -> No
     said = reasons(tmp_path, code)
     assert len(said) == 1
     assert reason in said[0] if reason else said == [""]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_known"),
+    [
+        (LOADED + TRAINED.replace("range(3)", "map(str, range(3))"), True),
+        (LOADED + TRAINED.replace("range(3)", "[f'{n}' for n in data]"), True),
+        (LOADED + TRAINED.replace("range(3)", "zip(data, data)"), True),
+        (LOADED + TRAINED.replace("range(3)", "sorted(set(data))"), False),
+        (OPTIONS.replace("type=int, default=3", "default='3'") + LOADED, True),
+        (OPTIONS.replace("torch", "args.seed = args.seed or os.getpid()\ntorch") + LOADED, True),
+        (OPTIONS.replace("torch", "args.seed = args.seed or other()\ntorch") + LOADED, False),
+        (OPTIONS + "args = [1, 2]\n" + LOADED, True),
+        (OPTIONS + "if FLAG:\n    args = [1, 2]\n" + LOADED, False),
+    ],
+)
+def test_a_fix_that_is_known_to_break_the_program_is_only_shown(
+    code: str, is_known: bool, tmp_path: Path
+) -> None:
+    text = (awkward.HEADER + code).encode()
+    with working_in(write_tree(tmp_path, {"main.py": text})):
+        [finding] = engine.check(["."], FIXES).findings
+        result = engine.fix(["."], FIXES, unsafe=True)
+    assert finding.fix is not None
+    assert finding.fix.unsafe
+    assert (finding.fix.applicability.value == "display-only") is is_known
+    assert (result.changed == {}) is is_known
+    if is_known:
+        assert [why for _, why in result.left] == [f"display-only: {finding.fix.unsafe}"]
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,40 @@ def test_unsafe_fixes_are_asked_for(tmp_path: Path, unsafe: bool, capsys) -> Non
     assert read_tree(tree) == by_engine(tmp_path / "expected", files, "SMP401", unsafe=unsafe)
 
 
+def tabbed(data: bytes) -> bytes:
+    """A file of Windows that is indented by tabs."""
+    lines = data.replace(b"\r\n", b"\n").split(b"\n")
+    depths = [len(line) - len(line.lstrip(b" ")) for line in lines]
+    return b"\r\n".join(
+        b"\t" * (depth // 4) + line[depth // 4 * 4 :]
+        for depth, line in zip(depths, lines, strict=True)
+    )
+
+
+#: Each rule's first fixture that has a fix.
+FIXED = {
+    path.parts[-3]: path.with_name("bad")
+    for path in sorted(FIXTURES.glob("*/*/fixed"), reverse=True)
+}
+
+
+@pytest.mark.parametrize("code", sorted(FIXED))
+def test_files_of_windows_with_tabs_come_out_as_from_the_command_line(
+    code: str, tmp_path: Path, capsys
+) -> None:
+    read = read_tree(FIXED[code])
+    files = {name: tabbed(data) if name.endswith(".py") else data for name, data in read.items()}
+    tree = write_tree(tmp_path / "tree", files)
+    assert codemod(tree, code, "-j", "1", "--unsafe-fixes") == 0
+    expected = by_engine(tmp_path / "expected", files, code, unsafe=True)
+    changed = [name for name, data in expected.items() if data != files[name]]
+    assert changed
+    if len(changed) > 1:  # a fix of two files, of which a command sees one: none of it is made
+        assert "which was not among the paths" in capsys.readouterr().err
+        expected = files
+    assert read_tree(tree) == expected
+
+
 def test_each_rule_with_a_fix_has_a_command() -> None:
     fixable = [rule.code for rule in every_rule() if rule.fixable != "never"]
     assert rules.__all__ == fixable

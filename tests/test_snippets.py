@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from cases import announced, read_tree, render, told_and_fixed, working_in, write_tree
+from idle import idle
 from sampler_lint import engine
 from sampler_lint.engine import Options
 from sampler_lint.findings import Applicability
@@ -34,7 +35,9 @@ def said(snippet: Snippet, folder: Path) -> str:
         assert quick.errors == []
         if not quick.findings:
             return ""  # nothing to fix
-    report, _ = told_and_fixed(folder, options)
+    report, result = told_and_fixed(folder, options)
+    with working_in(folder):
+        assert [*idle(result.changed)] == [], "half a fix: the finding is gone, the bug is not"
     assert quick.findings == announced(report.findings)
     fixes = [finding.fix for finding in quick.findings if finding.fix is not None]
     assert all(fix.unsafe for fix in fixes if fix.applicability is Applicability.UNSAFE), "why?"
@@ -86,7 +89,7 @@ def test_expectations_are_updated_by_one_process(tmp_path: Path) -> None:
     """However many run the tests: here two, on a copy whose expectations are spoiled."""
     folder = tmp_path / "tests"
     folder.mkdir()
-    for name in ("cases.py", "conftest.py", "snippet_files.py", "test_snippets.py"):
+    for name in ("cases.py", "conftest.py", "idle.py", "snippet_files.py", "test_snippets.py"):
         shutil.copy(SNIPPETS.parent / name, folder)
     (folder / "snippets").mkdir()
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

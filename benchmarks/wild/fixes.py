@@ -1,14 +1,18 @@
 """What the fixes do to public repositories that have labelled bugs.
 
     python benchmarks/wild/fixes.py --cases CASES.jsonl --mirror DIR [--jobs N] [--patches DIR]
+    python benchmarks/wild/fixes.py --trees DIR [--jobs N] [--patches DIR]
 
 Each line of CASES.jsonl names a repository (``repo``) and a commit (``before``); the folder of
---mirror holds a clone of each as OWNER+NAME/repo. Every distinct revision is laid out in a
-temporary folder and fixed with every rule and its unsafe fixes. Nothing of it is ever run. Then
+--mirror holds a clone of each as OWNER+NAME/repo. Every distinct revision, or each folder of
+--trees, is laid out in a temporary folder and fixed with every rule and its unsafe fixes. Nothing
+of it is ever run. Then
 
 * every changed file parses and compiles, and has lost none of its comments,
 * a second run changes nothing,
-* what was reported fixed is no longer found, and nothing is found that was not there before.
+* what was reported fixed is no longer found, and nothing is found that was not there before,
+* what was put in is used: no finding ends by a parameter that nobody passes, a function that nobody
+  calls or an attribute that nobody reads (``tests/idle.py``).
 
 --patches keeps one patch a revision, to be read beside what the projects did themselves.
 fixes.jsonl says what came of that reading for each labelled case that is found by a rule with
@@ -25,6 +29,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 import tokenize
@@ -42,6 +47,9 @@ from sampler_lint import engine
 from sampler_lint.engine import Options
 from sampler_lint.findings import Finding
 from sampler_lint.reporters.diff import unified_diff
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+from idle import idle
 
 VERDICTS = Path(__file__).resolve().parent / "fixes.jsonl"
 #: The share of the fixes that upstream made too that are to be as good as upstream's.
@@ -98,37 +106,41 @@ def broken(path: str, old: bytes, new: bytes) -> Iterator[str]:
         yield f"{path} does not hold what was reported"
 
 
-def try_out(mirror: Path, patches: Path | None, revision: tuple[str, str]) -> Outcome:
-    """Fix one revision in a folder of its own."""
+def try_out(source: Path, patches: Path | None, unsafe: bool, revision: tuple[str, str]) -> Outcome:
+    """Fix one revision of a repository, or a tree as it is, in a folder of its own."""
     repo, commit = revision
-    outcome = Outcome(f"{repo}@{commit[:12]}")
+    outcome = Outcome(f"{repo}@{commit[:12]}" if commit else repo)
     with tempfile.TemporaryDirectory(prefix="fixes-") as name:
         folder = Path(name).resolve()
         try:
-            lay_out(mirror / repo.replace("/", "+") / "repo", commit, folder)
+            if commit:
+                lay_out(source / repo.replace("/", "+") / "repo", commit, folder)
+            else:
+                shutil.copytree(source / repo, folder, dirs_exist_ok=True, symlinks=True)
         except UnavailableError as error:
             outcome.unavailable = str(error)
             return outcome
         os.chdir(folder)
         try:
-            _fix(outcome, patches)
+            _fix(outcome, patches, unsafe)
         finally:
             os.chdir("/")
     return outcome
 
 
-def _fix(outcome: Outcome, patches: Path | None) -> None:
+def _fix(outcome: Outcome, patches: Path | None, unsafe: bool) -> None:
     before = engine.check(["."], EVERY_RULE)
-    result = engine.fix(["."], EVERY_RULE, unsafe=True)
+    result = engine.fix(["."], EVERY_RULE, unsafe=unsafe)
     outcome.fixed.update(finding.code for finding in result.fixed)
     outcome.left.update(f"{finding.code} {reason}" for finding, reason in result.left)
     outcome.files = len(result.changed)
     outcome.complaints += [str(error) for error in result.errors]
     for path, (old, new) in result.changed.items():
         outcome.complaints += broken(path, old, new)
+    outcome.complaints += idle(result.changed)
     after = result.report
     if result.changed:
-        again = engine.fix(["."], EVERY_RULE, unsafe=True)
+        again = engine.fix(["."], EVERY_RULE, unsafe=unsafe)
         outcome.complaints += [f"{path} changes again" for path in again.changed]
         after = again.report
     expected = kinds(before.findings) - kinds(result.fixed)
@@ -149,21 +161,29 @@ def verdicts() -> Counter[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print what came of each revision and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--cases", type=Path, required=True, help="the labelled cases")
-    parser.add_argument("--mirror", type=Path, required=True, help="the folder of the clones")
+    parser.add_argument("--cases", type=Path, help="the labelled cases")
+    parser.add_argument("--mirror", type=Path, help="the folder of the clones")
+    parser.add_argument("--trees", type=Path, help="a folder of trees, instead of both")
+    parser.add_argument("--safe", action="store_true", help="make no unsafe fixes")
     parser.add_argument("--only", nargs="*", help="repositories (owner/name) to look at")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--patches", type=Path, help="a folder for the patches")
     arguments = parser.parse_args(argv)
 
-    rows = [json.loads(line) for line in arguments.cases.read_text(encoding="utf-8").splitlines()]
-    revisions = sorted({(row["repo"], row["before"]) for row in rows})
+    if arguments.trees is None and (arguments.cases is None or arguments.mirror is None):
+        parser.error("--cases and --mirror are needed, or --trees")
+    if arguments.trees is not None:
+        revisions = sorted((each.name, "") for each in arguments.trees.iterdir() if each.is_dir())
+    else:
+        lines = arguments.cases.read_text(encoding="utf-8").splitlines()
+        revisions = sorted({(row["repo"], row["before"]) for row in map(json.loads, lines)})
     if arguments.only:
         revisions = [each for each in revisions if each[0] in arguments.only]
     patches = arguments.patches and arguments.patches.resolve()
     if patches:
         patches.mkdir(parents=True, exist_ok=True)
-    work = partial(try_out, arguments.mirror.resolve(), patches)
+    source = (arguments.trees or arguments.mirror).resolve()
+    work = partial(try_out, source, patches, not arguments.safe)
     fixed: Counter[str] = Counter()
     left: Counter[str] = Counter()
     complaints = files = 0

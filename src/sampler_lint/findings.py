@@ -108,6 +108,21 @@ class Edit(NamedTuple):
     content: str
 
 
+class Refuted(str):
+    """A reason against a fix that is known and not only possible: with it, the program is wrong.
+
+    Such a fix is shown with its reason, and never applied.
+    """
+
+    __slots__ = ()
+
+
+class Doubted(str):
+    """A rule's own reason against a fix, of which the fixed text may tell that it holds."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """A change that removes the bug: all of its edits are made, or none."""
@@ -118,7 +133,7 @@ class Fix:
     edits: Sequence[Edit]
     """By file and place. Empty where they were not asked for (see :func:`engine.check`)."""
     unsafe: str = ""
-    """What speaks against making it without a look at it, as far as that was told."""
+    """What speaks against making it without a look at it, or at all, as far as that was told."""
 
     @property
     def paths(self) -> frozenset[str]:

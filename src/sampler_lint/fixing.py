@@ -70,7 +70,7 @@ def refusal(finding: Finding, unsafe: bool) -> str | None:
     if finding.fix is None or not finding.fix.edits:
         return "no fix" if finding.grade is Grade.CERTAIN else "only likely, no fix"
     if finding.fix.applicability is Applicability.DISPLAY:
-        return "display-only: needs a decision"
+        return f"display-only: {finding.fix.unsafe or 'needs a decision'}"
     if finding.fix.applicability is Applicability.UNSAFE and not unsafe:
         why = f" ({finding.fix.unsafe})" if finding.fix.unsafe else ""
         return f"unsafe{why}: use --unsafe-fixes"

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from sampler_lint.discovery import CHECKED, Discovery, find_files
 from sampler_lint.findings import (
     Applicability,
+    Doubted,
     Edit,
     FileError,
     Finding,
     Fix,
     Grade,
     Place,
+    Refuted,
     Related,
 )
 from sampler_lint.options import Options, OptionsOf
@@ -160,9 +162,10 @@ class _Told(NamedTuple):
         return self._replace(finding=replace(self.finding, fix=fix))
 
     def unsafe(self, reason: str) -> _Told:
-        """The same with an unsafe fix."""
+        """The same with an unsafe fix, or with one that is only shown where it is refuted."""
         assert self.finding.fix is not None
-        kind = Applicability.UNSAFE
+        is_refuted = isinstance(reason, Refuted)
+        kind = Applicability.DISPLAY if is_refuted else Applicability.UNSAFE
         return self.with_fix(replace(self.finding.fix, applicability=kind, unsafe=reason))
 
 
@@ -478,12 +481,16 @@ class Tree:
         left = [*told]
         groups: dict[object, list[int]] = {}
         for at, (_, finding, draft) in enumerate(told):
-            if finding.fix is None or finding.fix.applicability is not Applicability.SAFE:
+            if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
                 continue
-            if finding.grade is Grade.CERTAIN:
+            if finding.fix.applicability is Applicability.UNSAFE:
+                if isinstance(finding.fix.unsafe, Doubted):
+                    left[at] = self._unless_refuted(told[at])
+            elif finding.grade is Grade.CERTAIN:
                 groups.setdefault(place_of(self.model, draft), []).append(at)
             else:
-                left[at] = told[at].unsafe("the finding is only likely")
+                likely = told[at].unsafe("the finding is only likely")
+                left[at] = self._unless_refuted(likely)
         for group in groups.values():
             size = len(group)
             while group:
@@ -508,6 +515,16 @@ class Tree:
         with self._without_a_fix(told.finding.code, told.path):
             reason = why_unsafe(self.model, told.draft)
             judged = told if reason is None else told.unsafe(reason)
+        return judged
+
+    def _unless_refuted(self, told: _Told) -> _Told:
+        """A finding whose fix is unsafe: the same, unless it is known to make the program wrong."""
+        from sampler_lint.edits.safety import why_unsafe
+
+        judged = told.with_fix(None)
+        with self._without_a_fix(told.finding.code, told.path):
+            reason = why_unsafe(self.model, told.draft)
+            judged = told.unsafe(reason) if isinstance(reason, Refuted) else told
         return judged
 
     @contextlib.contextmanager

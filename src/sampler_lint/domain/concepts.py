@@ -190,7 +190,8 @@ DRAW = Concept(
 ENTROPY = Concept(
     made_by=frozenset(
         {
-            *("os.getpid", "os.urandom", "secrets.randbelow", "secrets.randbits", "time.time"),
+            *("datetime.datetime.now", "os.getpid", "os.urandom", "secrets.randbelow"),
+            *("secrets.randbits", "time.time", "time.monotonic_ns", "time.perf_counter_ns"),
             *("time.monotonic", "time.perf_counter", "time.time_ns", "torch.seed", "uuid.uuid4"),
         }
     ),

@@ -31,6 +31,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options, options_of
 from sampler_lint.domain.programs import files_storing, is_test
 from sampler_lint.domain.seeds import drawn_unseeded, is_seed_name
+from sampler_lint.findings import Refuted
 from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.parameters import is_of_model
 from sampler_lint.syntax.navigation import binder_of, builtin_type, self_class, unparse
@@ -204,14 +205,19 @@ def why_not_shared(model: Model, expr: Expr, scope: Scope) -> str | None:
         kind, shown = _kind(step), unparse(step.expr)
         place = model.place(step.scope, step.expr)
         if kind == "rank":
-            return f"{place}: `{shown}` differs between the ranks"
+            return Refuted(f"{place}: `{shown}` differs between the ranks")
         # What only decides between shared values may be any option of the configuration.
         if kind == "unknown" and not (step.decides and isinstance(step.expr, Attr)):
+            if own_entropy(model, step.expr) is not None:
+                return Refuted(f"{place}: `{shown}` is another on each process")
             return f"{place}: whether `{shown}` is the same on every process is not known"
         is_number = isinstance(step.expr, Const) and type(step.expr.value) is int
         is_wrong = kind == "text" or (kind == "literal" and not (is_number or _gives_way(step)))
         if is_wrong and not (step.decides or _is_converted(step)):
-            return f"{place}: `{shown}` is not an int"
+            why = f"{place}: `{shown}` is not an int"
+            # Who is to choose a seed may always do so.
+            is_none = isinstance(step.expr, Const) and step.expr.value is None
+            return why if is_none else Refuted(why)
     return None
 
 
@@ -219,14 +225,14 @@ def _kind(step: Step) -> str:
     """What the end of a way is; nothing where it goes on.
 
     ``rank``, ``literal``, ``setting`` (a command line, a configuration), ``text`` (a variable of
-    the environment) or ``unknown``.
+    the environment, or what else is no int) or ``unknown``.
     """
     expr = step.expr
     if is_rank(expr):
         return "rank"
     if isinstance(expr, Const):
         return "literal"
-    if _is_variable(expr) or (isinstance(expr, Call) and last_name(expr.func) == "add_argument"):
+    if _is_variable(expr) or _makes_no_int(expr):
         return "text"
     read = _setting(expr)
     if read is not None:
@@ -280,6 +286,17 @@ def _is_variable(expr: Expr) -> bool:
         and isinstance(expr, Call)
         and (last_name(expr.func) == "getenv" or dotted(owner) in ENVIRONMENT.made_by)
     )
+
+
+def _makes_no_int(expr: Expr) -> bool:
+    """Whether it makes a text or the like: ``str(seed)``, an option as it is typed."""
+    if not isinstance(expr, Call):
+        return False
+    func = expr.func
+    if isinstance(func, Name) and binder_of(func.scope, func.id) is None:
+        kind = builtin_type(func.id)
+        return kind is not None and not issubclass(kind, int)
+    return last_name(func) == "add_argument"
 
 
 def _setting(expr: Expr) -> tuple[Expr, str] | None:

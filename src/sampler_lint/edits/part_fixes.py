@@ -1,10 +1,11 @@
-"""Fixes that let each worker of a loader read a part of iterable data."""
+"""Fixes that let each worker of a loader, or each rank, read a part of iterable data."""
 
 from __future__ import annotations
 
+from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import named_in
-from sampler_lint.edits.names import fresh_name
+from sampler_lint.edits.names import fresh_name, imported_module
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.syntax.navigation import expressions, nodes_in, statements, walk
 from sampler_lint.syntax.nodes import Expr, For, Function, Name, Seq, While, Yield
@@ -12,16 +13,10 @@ from sampler_lint.syntax.nodes import Expr, For, Function, Name, Seq, While, Yie
 
 def read_by_worker(iterate: Function, editor: Editor) -> Fix | None:
     """Let an ``__iter__`` go over every so many samples, beginning at the worker's number."""
-    read = _read_by(iterate)
     asks = named_in(editor, "torch.utils.data", "get_worker_info")
-    takes = named_in(editor, "itertools", "islice")
-    if not read or asks is None or takes is None:
-        return None
-    if any(isinstance(each, Seq) for each in read):
-        return None  # it may stand without parentheses, and is short
     info, first, step = (fresh_name(iterate, name) for name in ("worker", "first", "step"))
-    for each in read:
-        editor.wrap(each, f"{takes}(", f", {first}, None, {step})")
+    if asks is None or not _take_part(iterate, first, step, editor):
+        return None
     editor.insert_first(
         iterate,
         f"{info} = {asks}()",
@@ -29,6 +24,41 @@ def read_by_worker(iterate: Function, editor: Editor) -> Fix | None:
     )
     why = "samples that a pass joins may go to different workers"
     return editor.fix("Give each worker its part", Applicability.UNSAFE, why)
+
+
+def read_by_rank(model: Model, iterate: Function, editor: Editor) -> Fix | None:
+    """Let an ``__iter__`` go over every so many samples, beginning at the rank.
+
+    It is asked for where the data is built: a worker that is started anew belongs to no group.
+    """
+    cls = iterate.cls
+    init = cls.method("__init__") if cls is not None else None
+    ranks = imported_module(editor.module, "torch.distributed")
+    if cls is None or init is None or init.self_name is None or ranks is None:
+        return None
+    if iterate.self_name is None or {"rank", "world_size"} & model.attributes(cls).names:
+        return None
+    first, step = f"{iterate.self_name}.rank", f"{iterate.self_name}.world_size"
+    if not _take_part(iterate, first, step, editor):
+        return None
+    editor.store(
+        init,
+        f"{init.self_name}.rank = {ranks}.get_rank()",
+        f"{init.self_name}.world_size = {ranks}.get_world_size()",
+    )
+    why = "a rank may get one sample more than another"
+    return editor.fix("Give each rank its part", Applicability.UNSAFE, why)
+
+
+def _take_part(iterate: Function, first: str, step: str, editor: Editor) -> bool:
+    """Let a method go over every ``step``-th item from ``first`` on, if it can be told how."""
+    read = _read_by(iterate)
+    takes = named_in(editor, "itertools", "islice")
+    if not read or takes is None or any(isinstance(each, Seq) for each in read):
+        return False  # a display may stand without parentheses, and is short
+    for each in read:
+        editor.wrap(each, f"{takes}(", f", {first}, None, {step})")
+    return True
 
 
 def _read_by(iterate: Function) -> list[Expr]:

@@ -9,13 +9,13 @@ from sampler_lint.domain.draws import seeded
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import Seed, in_scope
 from sampler_lint.edits.editor import Editor
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Doubted, Fix
 from sampler_lint.syntax.navigation import built_by_itself
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Class, Const, Expr, Function, Name, last_name
 
 #: What speaks against a fix that passes the seed.
-MAY_BE_NO_INT = "whether the seed is an int is not known"
-NOT_PASSED_EVERYWHERE = "not every caller is known to pass an int"
+MAY_BE_NO_INT = Doubted("whether the seed is an int is not known")
+NOT_PASSED_EVERYWHERE = Doubted("not every caller is known to pass an int")
 
 
 def spelled(seed: Seed) -> str:

@@ -230,8 +230,10 @@ def _finding(finding: Finding, outcome: Outcome, paint: Painter) -> Iterator[str
         yield f"    {paint('cyan', 'help:')} {advice}"
     if finding.fix is not None:
         fix = _HELP[finding.fix.applicability].format(visible(finding.fix.message))
-        if finding.fix.unsafe and finding.fix.applicability is Applicability.UNSAFE:
-            fix = f"{fix.removesuffix(')')}: {visible(finding.fix.unsafe)})"
+        if finding.fix.unsafe:
+            is_unsafe = finding.fix.applicability is Applicability.UNSAFE
+            head = f"{fix.removesuffix(')')}: " if is_unsafe else f"{fix} (not applied: "
+            fix = f"{head}{visible(finding.fix.unsafe)})"
         fix = folded(fix, width, before=len("    help: "))
         yield f"    {paint('cyan', 'help:')} {fix}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epochs import is_named_after_training, trained_with
@@ -16,7 +17,7 @@ from sampler_lint.domain.undivided import left_iterable, trained_together, undiv
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import named_beside
 from sampler_lint.edits.names import imported_module
-from sampler_lint.edits.part_fixes import read_by_worker
+from sampler_lint.edits.part_fixes import read_by_rank, read_by_worker
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
@@ -57,8 +58,11 @@ class IterableNotSplit(Rule):
         imports `torch.distributed`; the processes have to be joined before. An `__iter__` that asks
         for no worker goes over every `num_workers`-th item, starting at `id`, both from
         `torch.utils.data.get_worker_info()`: wrong where a pass joins several items to a sample,
-        or counts them. Shards of webdataset are divided by its own splitters: there have to be
-        enough of them. No other fix is offered; for ranks, do the same.
+        or counts them. For ranks, it goes over every `world_size`-th item, starting at the rank,
+        which `__init__` asks for, as the processes are joined before; where the samples cannot be
+        shared out evenly, some ranks read one more, which hangs a training that does not expect it.
+        Shards of webdataset are divided by its own splitters: there have to be enough
+        of them. No other fix is offered.
 
     How it is proved:
         Invariant `runs`: the fixture counts the samples of an epoch and stops if there are more
@@ -123,6 +127,24 @@ def _by_worker(model: Model, iterate: Function, editor: Editor) -> Fix | None:
     return read_by_worker(iterate, editor.at(model.module_of(iterate)))
 
 
+def _share_out(model: Model, loader: Obj, given: Function | Call, editor: Editor) -> Fix | None:
+    if isinstance(given, Call):
+        return _split(model, given, editor)
+    built = [each for each in model.passed_to(loader, "dataset") if isinstance(each, Obj)]
+    if not all(_is_built_joined(model, each) for each in built):
+        return None
+    return read_by_rank(model, given, editor.at(model.module_of(given)))
+
+
+def _is_built_joined(model: Model, dataset: Obj) -> bool:
+    """Whether the processes are joined before a dataset is built, in the same function."""
+    joins = model.project.calls_named("init_process_group")
+    within = {call.scope for call in joins if isinstance(call.scope, Function)}
+    steps = [*joins, *(call for each in within for call in model.flow.callers(each))]
+    site = dataset.site
+    return site is not None and any(surely_runs_before(one.stmt, site.stmt) for one in steps)
+
+
 def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
     given = same_on_ranks(model, loader)
     joins = undivided(model, loader) if given is not None else None
@@ -151,7 +173,7 @@ def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
             Related(model.place(joins.scope, joins), "the program runs as several processes"),
         ),
         grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
-        fix=partial(_split, model, given) if isinstance(given, Call) else None,
+        fix=partial(_share_out, model, loader, given),
     )
 
 

@@ -9,7 +9,7 @@ same on every process; a new parameter is passed by everybody. What cannot be to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import new_parameters
@@ -32,16 +32,17 @@ from sampler_lint.edits.safety.places import (
     unreached,
 )
 from sampler_lint.edits.safety.settings import still_read
-from sampler_lint.edits.safety.texts import Changed, window
-from sampler_lint.edits.safety.values import Values
+from sampler_lint.edits.safety.texts import Changed, gravest, window
+from sampler_lint.edits.safety.values import wrong_value
 from sampler_lint.findings import Edit
 from sampler_lint.workspace.project import Module
 
-#: What is asked of one file's text alone, the cheapest first.
-_CHECKS = (
+#: What is asked of one file's text alone, the cheapest first; and what the model is asked, too.
+_OF_TEXT = (
     *(restructured, rebound, reads),
     *(unreached, awaited, other_object, other_readers, other_uses),
 )
+_OF_MODEL = (moved, wrong_value, still_read, other_base, caught, dropped, other_init)
 
 
 def _module_at(model: Model, path: str) -> Module | None:
@@ -68,41 +69,41 @@ def place_of(model: Model, edits: Sequence[Edit]) -> object:
 def are_safe(model: Model, fixes: Sequence[Sequence[Edit]]) -> bool:
     """Whether several fixes are safe, each for itself, as far as that shows if all are made."""
     try:
-        return _why_unsafe(model, fixes) is None
+        return next(_reasons(model, fixes), None) is None
     except Exception:  # whose fault it is shows when each is asked for itself
         return False
 
 
 def why_unsafe(model: Model, edits: Sequence[Edit]) -> str | None:
-    """What speaks against making the edits without a person looking at them; None if nothing."""
-    return _why_unsafe(model, [edits])
+    """What speaks against making the edits without a person looking at them; None if nothing.
+
+    A reason that is known to hold goes before those that may.
+    """
+    return gravest(_reasons(model, [edits]))
 
 
-def _why_unsafe(model: Model, fixes: Sequence[Sequence[Edit]]) -> str | None:
+def _reasons(model: Model, fixes: Sequence[Sequence[Edit]]) -> Iterator[str]:
+    """What each question finds against the fixes, the cheapest first."""
     changes: dict[str, tuple[Module, Changed]] = {}
     try:
         for path, listed in _by_path(edit for fix in fixes for edit in fix).items():
             module = _module_at(model, path)
             if module is None:
-                return f"{path} is not part of the program"
+                yield f"{path} is not part of the program"
+                return
             changes[path] = module, changed_by(original(model, module), listed)
     except TooLongError:
-        return "too much of the file would have to be looked at in one run"
+        yield "too much of the file would have to be looked at in one run"
+        return
     except (SyntaxError, ValueError, RecursionError):
-        return "the fixed text cannot be read"
+        yield "the fixed text cannot be read"
+        return
     for module, changed in changes.values():
-        for check in _CHECKS:
-            if reason := check(changed):
-                return reason
-        if reason := moved(model, module, changed):
-            return reason
-        if reason := Values(model, module, changed).wrong():
-            return reason
-        reason = still_read(model, module, changed) or other_base(model, module, changed)
-        reason = reason or caught(model, module, changed) or dropped(model, module, changed)
-        if reason := reason or other_init(model, changed):
-            return reason
-    return new_parameters(model, changes)
+        for check in _OF_TEXT:
+            yield from filter(None, [check(changed)])
+        for ask in _OF_MODEL:
+            yield from filter(None, [ask(model, module, changed)])
+    yield from filter(None, [new_parameters(model, changes)])
 
 
 def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:

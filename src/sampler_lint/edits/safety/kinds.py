@@ -13,12 +13,17 @@ from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, Tree
+from sampler_lint.findings import Refuted
 from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.syntax.navigation import builtin_type, makes_iterator
-from sampler_lint.syntax.nodes import Expr, Function, Imported, Scope
+from sampler_lint.syntax.nodes import Class, Expr, Function, Imported, Scope
 from sampler_lint.workspace.project import Module
 
 _INTS = frozenset({"len", "ord", "hash", "id"})
+#: What gives a tuple for each item.
+_TUPLES = frozenset(
+    {"combinations", "enumerate", "pairwise", "permutations", "product", "zip", "zip_longest"}
+)
 _CHOOSES = frozenset({"max", "min", "abs", "sum"})
 
 
@@ -46,13 +51,15 @@ class Kinds:
         self._is_given = False
         """Whether what is looked at is no None, as the program has asked."""
 
-    def not_int(self, value: ast.expr, what: str) -> str | None:
+    def not_int(self, value: ast.expr, what: str = "") -> str | None:
         """Why a value may be no int."""
         kind = self.kind(value)
         if kind is True:
             return None
-        said = "is not an int" if kind is False else "is not known to be an int"
-        return f"{what} `{ast.unparse(value)}` {said}"
+        shown = f"{what}`{ast.unparse(value)}`"
+        if kind is None:
+            return f"{shown} is not known to be an int"
+        return Refuted(f"{shown} is not an int")
 
     def kind(self, node: ast.AST | None, depth: int = 0) -> bool | None:
         """Whether a value is an int; None if that is not known."""
@@ -89,7 +96,9 @@ class Kinds:
             return self._name(node, depth + 1)
         if isinstance(node, ast.Attribute):
             # What others keep there is theirs to answer for; only what is seen can be wrong.
-            if False in (*self._stores(node.attr, depth + 1), *self._fields(node, depth + 1)):
+            family = self._family(own_class(self._tree, node))
+            stores = self._stores(node.attr, family, depth + 1)
+            if False in (*stores, *self._fields(node, depth + 1)):
                 return False
             return _all([True, *self._properties(node.attr, depth + 1)])
         return None
@@ -107,20 +116,37 @@ class Kinds:
         finally:
             self._is_given = before
 
-    def _stores(self, name: str, depth: int) -> list[bool | None]:
-        """The kinds of what the file puts into attributes of that name."""
+    def _family(self, cls: ast.ClassDef | None) -> set[Class]:
+        """A class, its bases and its subclasses, as the model knows them."""
+        before = cls if self._back is None or cls is None else self._back.get(cls)
+        scope = scope_at(self._module, before)
+        if not isinstance(scope, Class):
+            return set()
+        bases = (base for base in self._model.flow.mro(scope) if isinstance(base, Class))
+        return {*bases, *self._model.flow.subclasses(scope)}
+
+    def _stores(self, name: str, family: set[Class], depth: int) -> list[bool | None]:
+        """The kinds of what the file puts into attributes of that name.
+
+        Not what an object of another class than those of ``family``, if any, stores in itself.
+        """
         if self._tree.part is not None:
             whole = kinds_of(self._model, self._module)
             if whole is None:
                 return []
             with whole._as(self._is_given):
-                return whole._stores(name, depth)
+                return whole._stores(name, family, depth)
         return [
             self._stored(one, depth)
             for one in self._tree.nodes
             if isinstance(one, ast.Attribute)
             and one.attr == name
             and isinstance(one.ctx, ast.Store)
+            and not (
+                family
+                and (others := self._family(own_class(self._tree, one)))
+                and family.isdisjoint(others)
+            )
         ]
 
     def _fields(self, node: ast.Attribute, depth: int) -> Iterator[bool | None]:
@@ -297,8 +323,12 @@ class Kinds:
             return None
         if isinstance(items, ast.Constant):
             return False
-        if isinstance(items, (ast.List, ast.Tuple)) and not part:
+        if isinstance(items, (ast.List, ast.Tuple, ast.Set)) and not part:
             return _all(self.kind(one, depth + 1) for one in items.elts)
+        if isinstance(items, ast.Dict) and not part:
+            return _all(self.kind(one, depth + 1) for one in items.keys)
+        if isinstance(items, (ast.ListComp, ast.SetComp, ast.GeneratorExp)) and not part:
+            return self.kind(items.elt, depth + 1)
         if not isinstance(items, ast.Call) or self._is_of_program(items.func):
             return None
         name = (path(items.func) or "").rpartition(".")[2]
@@ -306,14 +336,32 @@ class Kinds:
             return not part
         if name == "count":
             return not part and _all(self.kind(one, depth + 1) for one in items.args) is not False
+        if name in _TUPLES and not part:
+            return False
         if name == "enumerate":
             start = [k.value for k in items.keywords if k.arg == "start"] + items.args[1:2]
             return _all(self.kind(one, depth + 1) for one in start) if part == (0,) else None
+        if name == "map" and items.args and not part:
+            kind = builtin_type(self._python(items.args[0]))
+            return None if kind is None else issubclass(kind, int)
         if makes_iterator(name):
-            return False if name == "zip" and not part else None
+            return None
         if items.args:  # `tqdm(range(3))`, `list(range(3))`
             return self._element(items.args[0], part, depth + 1)
         return None
+
+
+def own_class(tree: Tree, node: ast.Attribute) -> ast.ClassDef | None:
+    """The class of whose own object a method reads or stores an attribute."""
+    scopes = scopes_of(tree)
+    method = scopes.scope(node)
+    while isinstance(method, ast.expr):
+        method = scopes.scope(method)
+    if not isinstance(method, FUNCTIONS) or not isinstance(node.value, ast.Name):
+        return None
+    cls, names = tree.parents[method], method.args.args[:1]
+    is_own = isinstance(cls, ast.ClassDef) and [one.arg for one in names] == [node.value.id]
+    return cls if is_own and isinstance(cls, ast.ClassDef) else None
 
 
 def _not_none(node: ast.IfExp) -> ast.expr | None:

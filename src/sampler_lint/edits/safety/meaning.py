@@ -11,7 +11,7 @@ from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.names import Assigned, Scopes, bindings, is_builtin, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree, window
-from sampler_lint.findings import Edit
+from sampler_lint.findings import Edit, Refuted
 from sampler_lint.limits import LONGEST_QUOTED, MOST_LOOKS
 from sampler_lint.workspace.project import Module
 
@@ -263,7 +263,8 @@ def _unassigned(
         if node.id not in (ways.end or ()):
             return f"`{node.id}` may not be assigned"
         early = _runs_before(changed.new, ways, here, node.id)
-        return f"`{node.id}` is not assigned yet in line {early.lineno}" if early else None
+        why = f"`{node.id}` is not assigned yet in line {early.lineno}" if early else ""
+        return Refuted(why) if why else None
     stmt = changed.new.statement(place)
     if stmt is None or stmt not in ways.at:
         return f"whether `{node.id}` is assigned is not known"

@@ -126,7 +126,7 @@ def other_base(model: Model, module: Module, changed: Changed) -> str | None:
     return None
 
 
-def other_init(model: Model, changed: Changed) -> str | None:
+def other_init(model: Model, module: Module, changed: Changed) -> str | None:
     """A class of a file that is not looked at, whose other bases a changed call may reach."""
     for old, call in changed.same.items():
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):

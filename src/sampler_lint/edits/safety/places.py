@@ -13,6 +13,7 @@ from sampler_lint.edits.safety.meaning import assigned, scopes_of
 from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.receivers import statements_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
+from sampler_lint.findings import Refuted
 from sampler_lint.syntax.nodes import If
 from sampler_lint.workspace.project import Module
 
@@ -28,7 +29,7 @@ def unreached(changed: Changed) -> str | None:
             continue
         scope = scopes_of(changed.new).scope(stmt)
         if assigned(changed, scope).at.get(stmt) is None:
-            return "what it inserts is never reached"
+            return Refuted("what it inserts is never reached")
         if (row := _left_before(changed, scope, stmt)) is not None:
             return f"line {row} may leave before it"
         if reason := _stale(changed, stmt):
@@ -139,8 +140,17 @@ def other_object(changed: Changed) -> str | None:
             continue
         for store in names:
             if not isinstance(store.ctx, ast.Load) and _is_replaced(changed, names, store, stmt):
-                return f"`{root.id}` is another object since line {store.lineno}"
+                state = "gone" if isinstance(store.ctx, ast.Del) else "another object"
+                why = f"`{root.id}` is {state} since line {store.lineno}"
+                return Refuted(why) if _is_always_before(tree, store, stmt) else why
     return None
+
+
+def _is_always_before(tree: Tree, store: ast.Name, stmt: ast.stmt) -> bool:
+    """Whether every way to a statement in the same function comes through a store."""
+    own = tree.statement(store)
+    block = tree.block(own) if own is not None else []
+    return any(one in block for one in (stmt, *tree.around(stmt)))
 
 
 def _bound_later(changed: Changed, owner: ast.AST, root: ast.Name) -> int | None:

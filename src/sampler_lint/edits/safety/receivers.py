@@ -29,6 +29,7 @@ from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.outlines import unread
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
+from sampler_lint.findings import Refuted
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import binder_of, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -406,9 +407,9 @@ def _refuses_epoch(model: Model, value: Obj) -> str | None:
         return None
     needed = [p for p in method.params if p.default is None and not p.is_star]
     if len(needed) > 2 or any(not p.is_positional for p in needed):
-        return f"`{value.name}.set_epoch` takes more than an epoch"
+        return Refuted(f"`{value.name}.set_epoch` takes more than an epoch")
     if any(isinstance(stmt, Raise) for stmt in method.body):
-        return f"`{value.name}.set_epoch` raises an error"
+        return Refuted(f"`{value.name}.set_epoch` raises an error")
     return None
 
 

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sampler_lint.findings import Edit
+from sampler_lint.findings import Edit, Refuted
 from sampler_lint.source import LINE_END
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -16,6 +16,16 @@ DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: Contexts and operators are single objects that all nodes share.
 _SHARED = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
+
+
+def gravest(reasons: Iterable[str | None]) -> str | None:
+    """The first reason that is known to hold; the first of those that may, if there is none."""
+    first = None
+    for reason in filter(None, reasons):
+        if isinstance(reason, Refuted):
+            return reason
+        first = first or reason
+    return first
 
 
 class Tree:

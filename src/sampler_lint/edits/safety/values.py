@@ -16,12 +16,13 @@ from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.signatures import never_in, refuser
 from sampler_lint.edits.safety.callers import is_wrapped
-from sampler_lint.edits.safety.kinds import Kinds, scope_at
+from sampler_lint.edits.safety.kinds import Kinds, own_class, scope_at
 from sampler_lint.edits.safety.meaning import always, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
 from sampler_lint.edits.safety.receivers import in_model, receiver
 from sampler_lint.edits.safety.settings import set_elsewhere
-from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
+from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
+from sampler_lint.findings import Refuted
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Scope, last_name
@@ -38,6 +39,11 @@ def constructed(model: Model, module: Module, call: ast.Call) -> Obj | None:
                 known.setdefault((made.site.row, made.site.col), []).append((made.site, made))
     found = known.get((call.lineno, call.col_offset), ())
     return next((made for site, made in found if model.module_of(site.scope) is module), None)
+
+
+def wrong_value(model: Model, module: Module, changed: Changed) -> str | None:
+    """A value that is not what the fix takes it for, or may not be; what is known goes first."""
+    return gravest(Values(model, module, changed).reasons())
 
 
 class Values:
@@ -59,8 +65,8 @@ class Values:
             self._assigned[function] = Assigned(function)
         return self._assigned[function]
 
-    def wrong(self) -> str | None:
-        """A value that is not what the fix takes it for, or may not be."""
+    def reasons(self) -> Iterator[str]:
+        """The values that are not what the fix takes them for, or may not be."""
         for node in self._tree.spans:
             reason: str | None = None
             if isinstance(node, ast.Call):
@@ -72,16 +78,15 @@ class Values:
                 if reason is None and self._changed.is_written(node):
                     reason = self._attribute(node)
             if reason:
-                return reason
-        return None
+                yield reason
 
     def _sum(self, node: ast.BinOp) -> str | None:
-        """A written sum of what cannot be added."""
+        """A written sum of an int and of what cannot be added to it."""
         sides = node.left, node.right
-        if not any(map(self._changed.is_written, sides)):
+        if not isinstance(node.op, ast.Add) or not any(map(self._changed.is_written, sides)):
             return None
-        wrong = (side for side in sides if self._kinds.kind(side) is False)
-        return next((f"`{ast.unparse(side)}` is not an int" for side in wrong), None)
+        kinds = {self._kinds.kind(side): side for side in sides}
+        return self._kinds.not_int(kinds[False]) if kinds.keys() == {True, False} else None
 
     # -- arguments
 
@@ -89,11 +94,12 @@ class Values:
         name = path(call.func) or str(getattr(call.func, "attr", ""))
         if name.rpartition(".")[2] == "set_epoch" and call.args:
             if any(self._changed.is_written(arg) for arg in call.args):
-                reason = self._kinds.not_int(call.args[0], "the epoch")
-                return reason or receiver(self._model, self._module, self._changed, call)
+                reason = self._kinds.not_int(call.args[0], "the epoch ")
+                told = receiver(self._model, self._module, self._changed, call)
+                return gravest([reason, told])
             if self._changed.is_altered(call.func):  # another object gets what was passed before
                 if self._kinds.kind(call.args[0]) is False:
-                    return self._kinds.not_int(call.args[0], "the epoch")
+                    return self._kinds.not_int(call.args[0], "the epoch ")
                 return receiver(self._model, self._module, self._changed, call)
         for keyword in call.keywords:
             if keyword.arg is not None and self._changed.is_written(keyword.value):
@@ -259,7 +265,7 @@ class Values:
         if not isinstance(node.ctx, ast.Store) or not isinstance(parent, ast.Assign):
             return None
         if EPOCH.says(node.attr) and self._kinds.kind(parent.value) is False:
-            return self._kinds.not_int(parent.value, "the epoch")
+            return self._kinds.not_int(parent.value, "the epoch ")
         return None
 
     def _has_no_room(self, node: ast.Attribute) -> str | None:
@@ -283,9 +289,8 @@ class Values:
         ]
         named = [bound.value for one in slots for bound in one or () if bound.value is not None]
         listed = {one.value for value in named for one in walk(value) if isinstance(one, Const)}
-        return (
-            f"`__slots__` has no `{node.attr}`" if all(slots) and node.attr not in listed else None
-        )
+        has_room = not all(slots) or node.attr in listed
+        return None if has_room else Refuted(f"`__slots__` has no `{node.attr}`")
 
     def _gone(self, name: str) -> str | None:
         row = self._deleted.get(name)
@@ -362,13 +367,9 @@ class Values:
         """An attribute that the object may not have (yet) where a method reads it."""
         if not isinstance(node.ctx, ast.Load) or not isinstance(node.value, ast.Name):
             return None
-        method = self._scopes.scope(node)
-        while isinstance(method, ast.expr):
-            method = self._scopes.scope(method)
-        if not isinstance(method, FUNCTIONS) or not method.args.args:
-            return None
-        cls = self._tree.parents[method]
-        if not isinstance(cls, ast.ClassDef) or method.args.args[0].arg != node.value.id:
+        cls = own_class(self._tree, node)
+        method = next((one for one in self._tree.around(node) if isinstance(one, FUNCTIONS)), None)
+        if cls is None or method is None:
             return None
         old = self._changed.back.get(cls)
         scope = scope_at(self._module, old)
@@ -438,5 +439,9 @@ class Values:
                 else False
             )
             if not stores and not self._model.flow.base_init_calls(derived):
-                return f"`{derived.name}` does not run the `__init__` that stores `{name}`"
+                why = f"`{derived.name}` does not run the `__init__` that stores `{name}`"
+                is_kept = derived.bindings.get(name) or self._model.project.own_stores(
+                    name, derived
+                )
+                return why if is_kept else Refuted(why)
         return None

@@ -36,6 +36,7 @@ from sampler_lint.rules.smp504_evaluation_padding.loaders import (
     cut_off,
     cut_off_in_hooks,
     padding_sampler,
+    read_once,
     ways_with,
 )
 from sampler_lint.syntax.navigation import nodes_in, statements, unparse, walk
@@ -78,8 +79,11 @@ class EvaluationPadding(Rule):
 
     Fix safety:
         Unsafe: a literal `drop_last` of a loader that trains nothing becomes False; the last batch
-        may have another size. No other fix is offered: cut the gathered results to
-        `len(dataset)`, count unique sample ids, or evaluate with a sampler that does not pad.
+        may have another size. Unsafe, too: torch's sampler of one loader gives way to
+        `range(rank, len(dataset), world_size)`, in which each sample comes once, unless the ranks
+        talk at each batch; some ranks may have one batch less. No other fix is offered, as only
+        who wrote the metrics knows what they may leave out: cut the gathered results to
+        `len(dataset)`, or count unique sample ids.
 
     How it is proved:
         Invariant `runs`: the fixture checks its count, and stops where two gloo ranks have
@@ -144,6 +148,7 @@ class EvaluationPadding(Rule):
                 f"this evaluation over `{source}` {told.format(sampler.name)}",
                 why=why,
                 effect=effect,
+                fix=partial(read_once, model, found, sampler),
                 advice=advice,
             )
         yield from cut_off(model)

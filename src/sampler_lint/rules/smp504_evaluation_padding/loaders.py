@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import ExtObj, Obj, Value
 from sampler_lint.domain.conditions import contradict, excludes, tests
 from sampler_lint.domain.engines import evaluated_by_call
 from sampler_lint.domain.epochs import (
@@ -20,19 +21,23 @@ from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
+from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.shares import pads
 from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import imported_module, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     ADDS,
     COUNTING,
+    TOGETHER,
     counts_inline,
     names_drawn,
     sums_up,
 )
 from sampler_lint.syntax.navigation import nodes_in, operands, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     AugAssign,
     Bin,
@@ -296,6 +301,81 @@ def _keep_last(model: Model, site: Call, given: Expr, editor: Editor) -> Fix | N
     editor.at(model.module_of(site.scope)).replace(given, "False")
     why = "the last batch may have another size"
     return editor.fix("Keep the last batch", Applicability.UNSAFE, why)
+
+
+def read_once(model: Model, found: Pass, sampler: Obj, editor: Editor) -> Fix | None:
+    """Give each rank of an evaluation every so many samples, in the place of torch's sampler.
+
+    Not where the ranks talk at each batch: one that has a batch less would be waited for.
+    """
+    site, dataset = sampler.site, model.flow.argument(sampler, "dataset")
+    if site is None or site.has_star or not isinstance(dataset, (Name, Attr)):
+        return None
+    if sampler.cls != DISTRIBUTED_SAMPLER or dataset.scope is not site.scope:
+        return None
+    there = editor.at(model.module_of(site.scope))
+    ranks = imported_module(there.module, "torch.distributed")
+    if ranks is None or not _only_shares_out(model, found.loader, site):
+        return None
+    if _talks(model, found.stmt):
+        return None
+    first, step = (
+        f"{ranks}.{asks}()" if given is None else text_of(there.source, given)
+        for asks, given in (
+            ("get_rank", site.keyword("rank")),
+            ("get_world_size", site.keyword("num_replicas")),
+        )
+    )
+    there.replace(site, f"range({first}, len({text_of(there.source, dataset)}), {step})")
+    why = "some ranks may have a batch less, and no batch may wait for those of all ranks"
+    return editor.fix("Give each sample to one rank", Applicability.UNSAFE, why)
+
+
+def _talks(model: Model, turn: Stmt) -> bool:
+    """Whether a loop, or what it calls, brings something together, or a model's buffers."""
+    calls = [node for node in nodes_in(statements([turn])) if isinstance(node, Call)]
+    callees = {callee for call in calls for callee in model.flow.callees(call)}
+    scopes = {each for callee in callees for each in reached(model, callee)}
+    return any(
+        TOGETHER.names(call.func)
+        or any(
+            isinstance(value, ExtObj) and catalog.averaging(value.dotted)
+            for value in model.flow.values(call.func)
+        )
+        for call in (*calls, *(one for scope in scopes for one in scope.calls))
+    )
+
+
+def _only_shares_out(model: Model, loader: Obj, site: Call) -> bool:
+    """Whether one loader gets the sampler, and nobody else: it is told no epoch, asked nothing."""
+    users = [
+        each
+        for each in model.loaders
+        if _is_built_at(site, model.passed_to(batch_maker(model, each), "sampler"))
+    ]
+    if {each.site for each in users} != {loader.site} or len(site.positional) > 1:
+        return False
+    if feeds_training(model, *users) is not False or any(
+        isinstance(call.func, Attr) and _is_built_at(site, model.flow.values(call.func.value))
+        for call in model.epoch_setters
+    ):
+        return False
+    stmt, own = site.stmt, batch_maker(model, loader).site
+    if own is None or stmt is own.stmt:
+        return own is not None
+    target = stmt.targets[0] if isinstance(stmt, Assign) and len(stmt.targets) == 1 else None
+    if not isinstance(target, Name) or own.scope is not site.scope:
+        return False
+    reads = [
+        node
+        for node in nodes_in(statements(site.scope.body))
+        if isinstance(node, Name) and node.id == target.id and node is not target
+    ]
+    return [node for node in reads if node.stmt is not stmt] == [own.keyword("sampler")]
+
+
+def _is_built_at(site: Call, values: Iterable[Value]) -> bool:
+    return any(isinstance(each, Obj) and each.site is site for each in values)
 
 
 def _keeps_results(model: Model, found: Pass) -> bool:

@@ -148,6 +148,7 @@ def test_a_file_without_a_word_of_it_is_not_tokenized(monkeypatch: pytest.Monkey
     calls = []
     monkeypatch.setattr(tokenize, "generate_tokens", lambda line: calls.append(line) or iter(()))
     assert silenced("x  # a comment\n") == []
+    assert silenced("import sampler_lint  # by its name\nnote = 'write noqa there'\n") == []
     assert calls == []
     assert silenced("x  # noqa\n") == []
     assert len(calls) == 1

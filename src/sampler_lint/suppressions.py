@@ -21,7 +21,8 @@ from typing import NamedTuple
 from sampler_lint.findings import Edit, Finding
 from sampler_lint.source import SourceFile, names_a_rule
 
-_MENTION = re.compile(r"noqa|sampler[-_ ]?lint", re.IGNORECASE)
+#: How every request begins; what only looks like one may stand in a string.
+_MENTION = re.compile(r"#\s*(?:(?:flake8|ruff)[:=]\s*)?(?:noqa|sampler[-_ ]?lint)", re.IGNORECASE)
 _CODES = r"(?:\s*:\s*(?P<codes>(?:[A-Z]+[0-9]+[,\s]*)+))?"
 _NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.IGNORECASE)
 _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNORECASE)

@@ -279,6 +279,21 @@ class Calls(Attributes):
             for site in ([call] if call.args else [partial.site])
         ]
 
+    def built_at(self, call: Call) -> list[Obj]:
+        """The objects that a call itself builds, also as a call of a ``partial``.
+
+        What a function gives back is built elsewhere, and need not be found out for this.
+        """
+        if not any(
+            isinstance(value, (ClassRef, Ext, Partial)) or self.declared.built_by(value)
+            for value in self._solve(self._called(call))
+        ):
+            return []
+        sites = (call, *self.completed(call))
+        return [
+            value for value in self.values(call) if isinstance(value, Obj) and value.site in sites
+        ]
+
     def as_made(self, call: Call) -> Call:
         """``call``, with the arguments that a ``partial`` adds where it is a call of one."""
         partials = [value for value in self.values(call.func) if isinstance(value, Partial)]

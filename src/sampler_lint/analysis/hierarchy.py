@@ -33,6 +33,7 @@ class Hierarchy(Solver):
         super().__init__()
         self.project = project
         self._mros: dict[Class, tuple[Base, ...]] = {}
+        self._fields: dict[Class, list[str]] = {}
         self._resolving: list[Class] = []
 
     @abstractmethod
@@ -147,6 +148,9 @@ class Hierarchy(Solver):
 
     def fields(self, cls: Class) -> list[str]:
         """The annotated names of a dataclass or named tuple, bases first."""
+        known = self._fields.get(cls)
+        if known is not None:
+            return known
         names: dict[str, None] = {}
         for base in reversed(self.mro(cls)):
             if isinstance(base, Class):
@@ -160,7 +164,10 @@ class Hierarchy(Solver):
                     )
                     if isinstance(target, Name):
                         names[target.id] = None
-        return list(names)
+        found = list(names)
+        if not self._resolving:  # else not all bases are known yet
+            self._fields[cls] = found
+        return found
 
     def _is_named_tuple(self, cls: Class) -> bool:
         return any(last_name(base) == "NamedTuple" for base in cls.bases)

@@ -94,10 +94,10 @@ class Solver:
                 var, value = self._queue.popleft()
                 self._steps += 1
                 for sink in tuple(var.sinks):
-                    if isinstance(sink, Var):
-                        self._add(sink, value)
-                    else:
+                    if not isinstance(sink, Var):
                         sink(value)
+                    elif value not in sink.values:
+                        self._add(sink, value)
             else:
                 self._starts.popleft()()
             if self._steps > MOST_STEPS:

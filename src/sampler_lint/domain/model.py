@@ -526,13 +526,8 @@ class Model:
                     or ((own := built_by_itself(call)) is not None and own.name in known)
                 ):
                     continue
-                for value in self.flow.values(call):
-                    if (
-                        isinstance(value, Obj)
-                        and value not in seen
-                        and (value.site is call or value.site in self.flow.completed(call))
-                        and self.role(value)
-                    ):
+                for value in self.flow.built_at(call):
+                    if value not in seen and self.role(value):
                         seen.add(value)
                         out.append(value)
         return out

@@ -85,6 +85,14 @@ class _Hollow:
         self.spec = spec
         self.follows = follows
         """Whether the constructor is followed as far as that goes."""
+        self._nodes: dict[ast.AST, list[ast.AST]] = {}
+
+    def _all_in(self, code: ast.AST) -> list[ast.AST]:
+        """The nodes of code, which many worlds ask for."""
+        nodes = self._nodes.get(code)
+        if nodes is None:
+            nodes = self._nodes[code] = [*ast.walk(code)]
+        return nodes
 
     def judged(self) -> Measured | None:
         """What is wrong in each world, with each of the values that fit."""
@@ -144,7 +152,7 @@ class _Hollow:
 
         def skips(stmt: ast.stmt, frame: Frame, error: CannotTellError) -> bool:
             may_be = type(error) is CannotTellError and not any(
-                isinstance(node, _LEAVING) for node in ast.walk(stmt)
+                isinstance(node, _LEAVING) for node in self._all_in(stmt)
             )
             if may_be:
                 self._leave_open(stmt, instance, frame, heard)
@@ -180,7 +188,7 @@ class _Hollow:
         attributes, variables = instance.attributes, frame.variables
         changed: list[Any] = []
         for code in (stmt, *self._called(stmt, instance, set())):
-            for node in ast.walk(code):
+            for node in self._all_in(code):
                 if isinstance(node, ast.Attribute):
                     changed.append(attributes.get(node.attr))
                     if isinstance(node.ctx, ast.Store):
@@ -202,7 +210,7 @@ class _Hollow:
 
     def _called(self, code: ast.AST, instance: Instance, seen: set[ast.AST]) -> Iterator[ast.AST]:
         """The methods of the object that code may call, and those that they may call."""
-        for node in ast.walk(code):
+        for node in self._all_in(code):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 for klass in instance.klass.mro:
                     found = klass.members.get(last_name(node)) if isinstance(klass, Klass) else None

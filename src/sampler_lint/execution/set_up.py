@@ -130,8 +130,7 @@ class SetUp:
         """What a sequence stands for that is twice as long as the world says."""
         self._notes: dict[ast.arg, str] = {}
         init = interpreter.member(klass, "__init__")
-        own = init.node if isinstance(init, Fn) and init.klass is klass else None
-        self.own_constructor = set() if own is None else {*ast.walk(own)}
+        self._own_init = init.node if isinstance(init, Fn) and init.klass is klass else None
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         if klass not in interpreter.spoken:
@@ -145,6 +144,11 @@ class SetUp:
         self.takes_rank = Role.RANK in self.roles
         self.takes_drop_last = Role.DROP_LAST in self.roles
         self.takes_batch_size = Role.BATCH_SIZE in self.roles
+
+    @cached_property
+    def own_constructor(self) -> set[ast.AST]:
+        """The code of the class's own constructor; empty where a base has it."""
+        return set() if self._own_init is None else {*ast.walk(self._own_init)}
 
     def is_taken_over(self, lost: Lost) -> bool:
         """Whether a base's constructor has overwritten what the class's own had set."""

@@ -692,8 +692,13 @@ def dotted(expr: Expr | None) -> str | None:
 
 def positional(args: Sequence[Arg]) -> list[Expr]:
     """The positional ones of arguments, before the first ``*star``."""
-    end = [*[arg.stars for arg in args], 1].index(1)
-    return [arg.value for arg in args[:end] if arg.keyword is None and not arg.stars]
+    found: list[Expr] = []
+    for arg in args:
+        if arg.stars == 1:
+            break
+        if arg.keyword is None and not arg.stars:
+            found.append(arg.value)
+    return found
 
 
 def last_name(expr: Expr) -> str | None:

@@ -183,7 +183,7 @@ def _uneven(
     told = tuple(trial for trial in trials.told if is_any or not trial.walks_guess)
     trial = next(filter(is_uneven, told), None)
     trained: Call | None = None
-    if trial is not None and is_meant(told):
+    if trial is not None and is_meant(told) and not any(map(_is_uneven_for_nothing, told)):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
     trial = trial or _uneven_by_option(trials)
@@ -213,6 +213,14 @@ def _uneven(
         effect=f"with {trial.story}{some}; {_HANGS}",
         advice=_ADVICE[given is not None].format(cls.name),
     )
+
+
+def _is_uneven_for_nothing(trial: Trial) -> bool:
+    """Whether ranks differ although all could have the same: no one means that.
+
+    Not where samples differ in more than their number.
+    """
+    return trial.world.is_even and not trial.from_data and is_uneven(trial)
 
 
 def _even_out(model: Model, cls: Class, editor: Editor) -> Fix | None:

@@ -354,7 +354,7 @@ def hidden_methods(model: Model, module: Module, cls: Class) -> Iterator[Suspect
                 break
             if found is None:
                 continue
-            if not isinstance(found, Function) or not _is_abstract(found):
+            if not isinstance(found, Function) or not is_abstract(found):
                 break
             real = next(
                 (
@@ -379,7 +379,7 @@ def _only_class(model: Model, base: Expr) -> Class | str | None:
     return getattr(value, "cls", None) or getattr(value, "dotted", None)
 
 
-def _is_abstract(method: Function) -> bool:
+def is_abstract(method: Function) -> bool:
     """Whether the body does nothing but raise NotImplementedError."""
     if len(method.body) != 1 or not isinstance(method.body[0], Raise):
         return False
@@ -396,7 +396,7 @@ def _implements(model: Model, head: Class | str | None, method: str, abstract: F
         return False
     found = model.flow.method(head, method)
     if isinstance(found, Function):
-        return not _is_abstract(found)
+        return not is_abstract(found)
     return isinstance(found, str) and not found.endswith(".Sampler")
 
 

@@ -46,8 +46,9 @@ class UnevenRanks(Rule):
         yields; also with its optional limits and flags, and around a `DistributedSampler` where
         the program gives it one. Reports a class whose ranks differ, with the numbers; as likely
         where they do for every guess at arguments that nobody knows. One whose
-        `__len__` is exact on every rank is taken to be uneven on purpose, unless a loop trains
-        with it and the program wraps its model in `DistributedDataParallel`. Not reported are
+        `__len__` is exact on every rank is taken to be uneven on purpose, unless ranks differ even
+        where the data divides evenly, or a loop trains with it and the program wraps its model in
+        `DistributedDataParallel`. Not reported are
         samplers named for evaluation, and programs that train in DDP's `join` context, which
         waits for the last rank. Also reports a batch sampler without
         `drop_last` where Accelerate gets `even_batches=False`, and one whose `__len__` is a

@@ -16,7 +16,7 @@ from typing import Any
 from sampler_lint import catalog
 from sampler_lint.execution.budget import BUDGET, Cost, Table
 from sampler_lint.execution.builtin import without_chance
-from sampler_lint.execution.errors import CannotTellError, Kind, RaisedError
+from sampler_lint.execution.errors import CannotTellError, FractionError, Kind, RaisedError
 from sampler_lint.execution.items import item
 from sampler_lint.execution.operators import (
     binary,
@@ -128,6 +128,8 @@ def _count(size: Any) -> int:
         if len(size) != 1:
             raise CannotTellError("the shape of an array")
         size = plain(size[0])
+    if isinstance(size, float):
+        raise FractionError
     if not isinstance(size, int):
         raise CannotTellError("the size of an array")
     return size

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, MOST_DIGITS, Cost, Op, Table
-from sampler_lint.execution.errors import CannotTellError, Kind, RaisedError
+from sampler_lint.execution.errors import CannotTellError, FractionError, Kind, RaisedError
 from sampler_lint.execution.operators import (
     binary,
     check_number,
@@ -312,6 +312,8 @@ def _next(run: Run, iterator: Any, *default: Any) -> Any:
 @BUILTINS(Cost.FLAT)
 def _range(run: Run, *bounds: Any) -> range:
     numbers = [plain(bound) for bound in bounds]
+    if any(isinstance(number, float) for number in numbers):
+        raise FractionError
     if not all(isinstance(number, int) for number in numbers):
         raise RaisedError("TypeError")
     if len(numbers) == 3 and numbers[2] == 0:

@@ -76,6 +76,9 @@ class WantedError(CannotTellError):
 class RaisedError(Exception):
     """The program raises ``kind``; ``node`` is what does, in the module of ``names``."""
 
+    of_float = False
+    """Whether it is a float, given to what takes only whole numbers."""
+
     def __init__(
         self, kind: str, node: ast.AST | None = None, names: Globals | None = None
     ) -> None:
@@ -100,6 +103,20 @@ class RaisedError(Exception):
     def bare(self) -> RaisedError:
         """The same to keep, without the frames that it came through."""
         return type(self)(self.kind, self.node, self.names)
+
+
+class FractionError(RaisedError):
+    """The program hands a float to what takes only whole numbers."""
+
+    of_float = True
+
+    def __init__(
+        self,
+        kind: str = "TypeError",
+        node: ast.AST | None = None,
+        names: Globals | None = None,
+    ) -> None:
+        super().__init__(kind, node, names)
 
 
 class EndlessError(RaisedError):

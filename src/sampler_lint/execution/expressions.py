@@ -12,6 +12,7 @@ from sampler_lint.execution.budget import (
 )
 from sampler_lint.execution.errors import (
     CannotTellError,
+    FractionError,
     Kind,
     OverBudgetError,
     RaisedError,
@@ -434,7 +435,7 @@ def _key(node: ast.expr) -> Code:
             None if part is None else prepared(part) for part in (node.lower, node.upper, node.step)
         ]
         return lambda run, frame: _slice(
-            [None if end is None else plain(end(run, frame)) for end in ends]
+            [None if end is None else plain(end(run, frame)) for end in ends], node, frame
         )
     value_of = prepared(node)
 
@@ -445,8 +446,10 @@ def _key(node: ast.expr) -> Code:
     return code
 
 
-def _slice(parts: list[Any]) -> slice:
+def _slice(parts: list[Any], node: ast.AST, frame: Frame) -> slice:
     if any(part is not None and not isinstance(part, int) for part in parts):
+        if any(isinstance(part, float) for part in parts):
+            raise FractionError(node=node, names=frame.names)
         raise CannotTellError("a slice")
     return slice(*parts)
 

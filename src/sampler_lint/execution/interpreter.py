@@ -26,6 +26,7 @@ from sampler_lint.execution.budget import (
 from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import (
     CannotTellError,
+    FractionError,
     Kind,
     OverBudgetError,
     RaisedError,
@@ -65,6 +66,8 @@ from sampler_lint.syntax.parse import FactsError, parse
 from sampler_lint.workspace.project import Module, Project
 
 #: Decorators under which a function still does what it says.
+#: What is never a function, whatever it stands for.
+_NEVER_CALLED = frozenset({bool, dict, float, int, list, set, str, tuple})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SAME_FUNCTION = frozenset(
     {
@@ -310,6 +313,8 @@ class Interpreter(Statements):
             return UNKNOWN
         if isinstance(callee, Size):
             return int(callee)
+        if type(callee) in _NEVER_CALLED:
+            raise RaisedError("TypeError")
         raise CannotTellError("what is called")
 
     def _call_function(self, callee: Bound | Fn, args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -641,6 +646,8 @@ class Interpreter(Statements):
             if method is None:
                 raise RaisedError("TypeError")
             result = plain(self.call(method, [], {}))
+            if isinstance(result, float):
+                raise FractionError(node=method.function.node, names=method.function.names)
             if not isinstance(result, int):
                 raise RaisedError("TypeError")
             return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -196,7 +197,8 @@ class Trials(NamedTuple):
     repeated: Trial | None = None
     """A world in which every rank yields the same part of the data, if that is so in all."""
     failing: Trial | None = None
-    """The first world, where iterating the class raises in all of them."""
+    """The first world, where the class raises the same in all of them: with its defaults, or with
+    guesses where it lets none pass."""
     torn: tuple[Trial, Violation] | None = None
     """A world that divides evenly, and in which the ranks lose samples all the same, or read half
     of all again, if that is so in all of them."""
@@ -208,6 +210,14 @@ class Trials(NamedTuple):
     """What building it raises, with arguments of which all is known."""
     unknown: str = ""
     """Why there are no usual ones."""
+
+    @property
+    def errors(self) -> Iterator[RaisedError]:
+        """What building it, measuring it and passing over it raised."""
+        known = (*self.usual, *self.guessed, *filter(None, [self.failing]))
+        lengths = (turn.length_raised for trial in known for turn in trial.turns)
+        raised = (trial.raised for trial in known)
+        yield from filter(None, (self.unbuilt, self.length_raised, *raised, *lengths))
 
     @property
     def sharded(self) -> bool:

@@ -126,6 +126,8 @@ class SetUp:
         self.place = 0
         self.refused: dict[str, Any] = {}
         """The guesses with which the class did not let itself be built or iterated last."""
+        self.refusals: dict[bool, tuple[ast.AST | None, dict[str, Any]]] = {}
+        """What refused guesses, and these, by whether arguments that may be None were given."""
         self.longer = ""
         """What a sequence stands for that is twice as long as the world says."""
         self._notes: dict[ast.arg, str] = {}

@@ -92,6 +92,8 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
             trials = trials._replace(made_apart=apart)
         if trials.guessed and spec.drops == (False, True):
             trials = trials._replace(dropping=tuple(each(interpreter, spec, LEFT_OVER)))
+        if not trials.guessed and trials.failing is None and not spec.goes_on:
+            trials = trials._replace(failing=_refusing(interpreter, spec))
     if spec.goes_on:
         endless = tuple(each(interpreter, spec, spec.large_worlds))
         trials = trials._replace(endless=endless, repeated=repeated(interpreter, spec))
@@ -153,9 +155,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except SILENT as error:
         usual.clear()
         unknown = _reason(error)
-        every = [*each(interpreter, spec, worlds)]
-        if len(every) == len(worlds) and all(trial.raised for trial in every):
-            failing = every[0]
+        failing = _failing([*each(interpreter, spec, worlds)])
     if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
         barren = _barren(interpreter, spec, usual)
         usual.clear()
@@ -164,6 +164,10 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     if usual:
         with contextlib.suppress(*SILENT):
             usual += _usual(interpreter, spec, spec.filled_worlds)
+    if usual and (settled := spec.settled) is not None:
+        spec.settled = None
+        failing = _failing([*each(interpreter, spec, _WORLDS)])
+        spec.settled = settled
     trials = Trials(
         tuple(usual),
         tuple(tiny),
@@ -186,6 +190,29 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         some = worlds if worlds is spec.wide_worlds else (*_SOME, *_SINGLES)
         trials = trials._replace(stuck=tuple(_stuck(interpreter, spec, some)))
     return trials
+
+
+def _failing(every: list[Trial]) -> Trial | None:
+    """The first of some worlds, if the same place raises in all that there are."""
+    places = {trial.raised and trial.raised.node for trial in every}
+    is_told = len(places) == 1 and len(every) >= len(_WORLDS)
+    return every[0] if is_told and every[0].raised is not None else None
+
+
+def _refusing(interpreter: Interpreter, spec: SetUp) -> Trial | None:
+    """A world with guesses that were refused, if the same place refuses them in all of them.
+
+    Other guesses must not change that.
+    """
+    spec.settled, found = None, None
+    for fills_none, (_, guesses) in spec.refusals.items():
+        spec.fills_none, spec.guesses = fills_none, dict(guesses)
+        every = [*each(interpreter, spec, _WORLDS)]
+        spec.guesses = spec.otherwise()
+        every += each(interpreter, spec, _WORLDS)
+        if not BUDGET.gone:
+            found = _failing(every) or found
+    return found
 
 
 def _barren(interpreter: Interpreter, spec: SetUp, usual: list[Trial]) -> Trial | None:
@@ -237,7 +264,7 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     small = [*spec.small_numbers()]
     options = (*settlements, *small)
     too_much = False
-    refused: dict[bool, tuple[ast.AST | None, dict[str, Any]]] = {}
+    refused = spec.refusals = dict[bool, tuple[ast.AST | None, dict[str, Any]]]()
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
         if option is not None and not (too_much if option in small else refused):
             continue  # no flag lets it in where nothing shuts it out

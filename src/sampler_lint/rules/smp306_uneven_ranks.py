@@ -46,8 +46,9 @@ class UnevenRanks(Rule):
         yields; also with its optional limits and flags, and around a `DistributedSampler` where
         the program gives it one. Reports a class whose ranks differ, with the numbers; as likely
         where they do for every guess at arguments that nobody knows. One whose
-        `__len__` is exact on every rank is taken to be uneven on purpose, unless a loop trains
-        with it and the program wraps its model in `DistributedDataParallel`. Not reported are
+        `__len__` is exact on every rank is taken to be uneven on purpose, unless ranks differ even
+        where the data divides evenly, or a loop trains with it and the program wraps its model in
+        `DistributedDataParallel`. Not reported are
         samplers named for evaluation, and programs that train in DDP's `join` context, which
         waits for the last rank. Also reports a batch sampler without
         `drop_last` where Accelerate gets `even_batches=False`, and one whose `__len__` is a
@@ -183,7 +184,7 @@ def _uneven(
     told = tuple(trial for trial in trials.told if is_any or not trial.walks_guess)
     trial = next(filter(is_uneven, told), None)
     trained: Call | None = None
-    if trial is not None and is_meant(told):
+    if trial is not None and is_meant(told) and not any(map(_is_uneven_for_nothing, told)):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
     trial = trial or _uneven_by_option(trials)
@@ -213,6 +214,14 @@ def _uneven(
         effect=f"with {trial.story}{some}; {_HANGS}",
         advice=_ADVICE[given is not None].format(cls.name),
     )
+
+
+def _is_uneven_for_nothing(trial: Trial) -> bool:
+    """Whether ranks differ although all could have the same: no one means that.
+
+    Not where samples differ in more than their number.
+    """
+    return trial.world.is_even and not trial.from_data and is_uneven(trial)
 
 
 def _even_out(model: Model, cls: Class, editor: Editor) -> Fix | None:

@@ -70,11 +70,9 @@ def returns_a_fraction(model: Model, module: Module, cls: Class) -> Suspect | No
     if length is None or length.decorators or len(length.returns) != 1:
         return None
     value = length.returns[0].value
-    if isinstance(value, Bin) and value.op == "Div":
-        rounded = False
-    elif isinstance(value, Call) and model.flow.values(value.func) & _ROUNDING:
-        rounded = True
-    else:
+    rounded = isinstance(value, Call) and bool(model.flow.values(value.func) & _ROUNDING)
+    divided = isinstance(value, Bin) and value.op == "Div"
+    if value is None or not (rounded or divided or _gives_fraction(model, cls, length)):
         return None
 
     def fix(editor: Editor) -> Fix:
@@ -88,6 +86,16 @@ def returns_a_fraction(model: Model, module: Module, cls: Class) -> Suspect | No
         effect="`len()` of the sampler and of its loader raises TypeError ('float' object cannot "
         "be interpreted as an integer)",
         advice="round it to an int",
+    )
+
+
+def _gives_fraction(model: Model, cls: Class, length: Function) -> bool:
+    """Whether the length was a float where the class was tried."""
+    return any(
+        error.of_float
+        and isinstance(error.node, ast.FunctionDef)
+        and error.node.lineno == length.row
+        for error in model.trials(cls).errors
     )
 
 

@@ -21,6 +21,7 @@ from sampler_lint.rules.smp404_misdirected_assignment.constructor import (
     unheeded_by_class,
 )
 from sampler_lint.rules.smp404_misdirected_assignment.draws import idle_generators, seed_not_read
+from sampler_lint.rules.smp404_misdirected_assignment.overrides import misspelled
 from sampler_lint.rules.smp404_misdirected_assignment.slips import (
     confused_places,
     lost_locals,
@@ -54,7 +55,9 @@ class MisdirectedAssignment(Rule):
         - a rank that is set to the number of processes, or the other way round
           (`num_replicas = dist.get_rank()`),
         - a `state_dict` that stores its argument as the sampler's own position,
-        - an abstract method of the first base class that hides the real one of a later base.
+        - an abstract method of the first base class that hides the real one of a later base,
+        - a method that nothing calls, and whose name is that of one of the protocol but for
+          underscores or a plural (`__len`, `set_epochs`).
 
     Why is this bad?
         No error is raised. The epoch never changes, the validation sampler shuffles, or the rank
@@ -106,6 +109,7 @@ class MisdirectedAssignment(Rule):
             yield from stored_by_base(model, module, cls)
             yield from moving_getters(module, cls)
             yield from hidden_methods(model, module, cls)
+            yield from misspelled(model, module, cls)
             yield from seed_not_read(model, module, cls)
             yield from no_effect(module, cls)
             yield from idle_generators(model, cls, told)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, CONFIG, PROTOCOL, SAMPLER_CLASS
 from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
@@ -12,10 +14,11 @@ from sampler_lint.edits.editor import Editor, renaming
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
+from sampler_lint.parameters import FLAGS, NUMBERS, role_of
 from sampler_lint.rules._alike import closest, likeness
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import same, self_class
+from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -226,7 +229,9 @@ def hiding(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
                 yield _read_only(module, cls, target, found)
             elif isinstance(found, Function) and not found.decorators:
                 call = _call_of(model, cls, found)
-                if call is not None and _is_no_function(scope, store, found):
+                if call is not None and (
+                    _is_no_function(model, scope, store, found) or _cannot_call(model, cls, found)
+                ):
                     yield _hidden(model, module, cls, target, found, call)
 
 
@@ -264,13 +269,31 @@ def _call_of(model: Model, cls: Class, method: Function) -> Call | None:
     return None
 
 
-def _is_no_function(method: Function, store: Store, found: Function) -> bool:
+def _cannot_call(model: Model, cls: Class, found: Function) -> bool:
+    """Whether the call of the method finds no function where the class is tried."""
+    return any(
+        error.kind == "TypeError"
+        and isinstance(error.node, ast.Call)
+        and isinstance(error.node.func, ast.Attribute)
+        and error.node.func.attr == found.name
+        and not error.of_float
+        for error in model.trials(cls).errors
+    )
+
+
+def _is_no_function(model: Model, method: Function, store: Store, found: Function) -> bool:
     """Whether what is stored certainly cannot be called."""
     value = store.value
     if isinstance(value, Name) and not store.path:
         param = method.param(value.id)
         is_given = param is not None and len(method.bindings[value.id]) == 1
         value = param.default if param is not None and is_given else None
+        if param is not None and is_given and value is None:
+            note = "" if param.annotation is None else unparse(param.annotation)
+            return role_of(param.name, note) in FLAGS | NUMBERS
+    elif isinstance(value, Attr) and not store.path:
+        kept = [*ends(model.flow, value, Hop.ATTRIBUTE | Hop.ASSIGNED)]
+        return bool(kept) and all(map(_is_data, kept))
     elif isinstance(value, Call) and same(value.func, store.target) and method.name != "__init__":
         # The next time, what it gave is in its place.
         given = [stmt.value for stmt in found.returns]
@@ -331,7 +354,7 @@ def hidden_methods(model: Model, module: Module, cls: Class) -> Iterator[Suspect
                 break
             if found is None:
                 continue
-            if not isinstance(found, Function) or not _is_abstract(found):
+            if not isinstance(found, Function) or not is_abstract(found):
                 break
             real = next(
                 (
@@ -356,7 +379,7 @@ def _only_class(model: Model, base: Expr) -> Class | str | None:
     return getattr(value, "cls", None) or getattr(value, "dotted", None)
 
 
-def _is_abstract(method: Function) -> bool:
+def is_abstract(method: Function) -> bool:
     """Whether the body does nothing but raise NotImplementedError."""
     if len(method.body) != 1 or not isinstance(method.body[0], Raise):
         return False
@@ -373,7 +396,7 @@ def _implements(model: Model, head: Class | str | None, method: str, abstract: F
         return False
     found = model.flow.method(head, method)
     if isinstance(found, Function):
-        return not _is_abstract(found)
+        return not is_abstract(found)
     return isinstance(found, str) and not found.endswith(".Sampler")
 
 

@@ -25,7 +25,8 @@ class PartitionArithmetic(Rule):
         into the linter (your code is neither imported nor run). Reports, with the numbers,
 
         - a length check in the class that fails, also after `load_state_dict()` in the middle of
-          an epoch,
+          an epoch; as likely where arguments had to be guessed and it fails with all guesses,
+        - a float in a slice, or given to `range` or to what draws so many,
         - a `while` loop that never ends,
         - a part of the data that is the same on every rank,
         - shards so unequal that one rank gets two samples fewer than another, or none,

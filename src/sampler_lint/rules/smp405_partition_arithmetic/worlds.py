@@ -58,10 +58,16 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         yield _same_share(model, module, cls, trials.repeated)
     if trials.torn is not None:
         yield _torn(model, module, cls, *trials.torn)
+    fraction = next(filter(_is_fraction, trials.errors), None)
+    if fraction is not None:
+        yield _of_fraction(module, cls, fraction)
+        return
     always = trials.failing
     if always is not None and always.refused is None and always.raised is not None:
         suspect = _failing_check(model, cls, always, always.raised)
         if suspect is not None and checks_length(always.raised):
+            if always.also or always.parts_guessed or always.walks_guess:
+                suspect.grade, suspect.severity = Grade.LIKELY, Severity.WARNING
             yield suspect
             return
     for number, trial in enumerate(several):
@@ -119,6 +125,28 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             if is_uneven(trial):
                 yield _short_padding(model, module, cls, trial)
                 return
+
+
+def _is_fraction(error: RaisedError) -> bool:
+    """Whether it is a float where only a whole number will do, but for a length: SMP304's."""
+    return error.of_float and not isinstance(error.node, ast.FunctionDef)
+
+
+def _of_fraction(module: Module, cls: Class, error: RaisedError) -> Suspect:
+    node, where = error.node, None if error.names is None else error.names.module
+    if where is None or node is None:
+        where, node, taken = module, None, "what takes only ints"
+    elif isinstance(node, ast.Call):
+        taken = f"`{ast.unparse(node.func)}(…)`"
+    else:
+        taken = f"the slice `[{ast.unparse(node)}]`"
+    return Suspect(
+        where,
+        name_of(module, cls) if node is None else node_of(node),
+        f"`{cls.name}` hands a float to {taken}",
+        effect="TypeError: a float cannot be interpreted as an integer",
+        advice="divide by `//`, or round it to an int",
+    )
 
 
 def _breaks_with_more(known: tuple[Trial, ...]) -> Trial | None:

@@ -203,7 +203,7 @@ def _slices_by_local_rank(model: Model) -> Iterator[Suspect]:
                     )
 
 
-_MAY_SLICE = re.compile(rb"(?i:local\w*)[^\n:]{0,9}\s*:")
+_MAY_SLICE = re.compile(rb"(?i:local)[^\n:]{0,24}:")
 
 
 def _tells(call: Call) -> bool:

@@ -61,7 +61,7 @@ class ShardedTwice(Rule):
         - lightning/pytorch/trainer/connectors/data_connector.py, `_get_distributed_sampler`
         - https://github.com/huggingface/accelerate/issues/3520
         - https://github.com/huggingface/accelerate/issues/4199
-        - not met in public code yet
+        - met in https://github.com/ZhengPeng7/BiRefNet (train.py)
     """
 
     code = "SMP307"

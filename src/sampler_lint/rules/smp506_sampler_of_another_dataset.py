@@ -53,7 +53,8 @@ class SamplerOfAnotherDataset(Rule):
     References:
         - torch/utils/data/sampler.py: samplers draw from `range(len(data_source))`
         - https://github.com/fastai/fastai/issues/1299
-        - not met in public code yet
+        - met in https://github.com/facebookresearch/EGG
+          (egg/zoo/compositional_efficiency/continuous.py)
     """
 
     code = "SMP506"

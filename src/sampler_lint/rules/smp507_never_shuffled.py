@@ -70,6 +70,7 @@ class NeverShuffled(Rule):
           decides between `RandomSampler` and `SequentialSampler`
         - https://github.com/ultralytics/yolov5/issues/5622
         - met in https://github.com/WongKinYiu/yolov7 (utils/datasets.py)
+        - met in https://github.com/Spijkervet/SimCLR (main_pl.py)
     """
 
     code = "SMP507"

@@ -15,9 +15,9 @@ from sampler_lint.reporters import FORMATS, Outcome, reporter, shows_edits
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import silence
 
-SMALL = 16
-HALF = 10
-FEW = 6
+SMALL = 12
+HALF = 8
+FEW = 5
 #: What one of these takes is much already.
 LONG = {"loaders_by_keyword_arguments", "sampler_classes_in_a_chain"}
 #: What these take grows faster until a limit is met: from these sizes on it does not.

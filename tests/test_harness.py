@@ -18,9 +18,12 @@ from torch.utils.data import Dataset
 from programs import HEADER
 from sampler_lint.harness import HarnessError, TorchMissingError, invariants
 from sampler_lint.harness.command import recorded_environment, run_command
-from sampler_lint.harness.inside import log, objects, passes
+from sampler_lint.harness.diagnosis import diagnose
+from sampler_lint.harness.inside import log, objects, passes, sampling
 from sampler_lint.harness.runs import Run, waiting_place
+from sampler_lint.harness.trace import Trace
 from sampler_lint.harness.world import World
+from sampler_lint.trace_report import summary
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -372,8 +375,8 @@ def test_big_data_is_counted_and_hashed(program):
         """
     )
     passes = run.ranks[0].log.loaders[0].passes
-    assert [(one.count, one.drawn, one.yielded, one.stride) for one in passes] == [
-        (30_000, 6, 6, 7)
+    assert [(one.count, one.drawn, one.yielded, one.one_in) for one in passes] == [
+        (30_000, 6, 6, 6)
     ] * 2
     assert passes[0].checksum != passes[1].checksum
 
@@ -391,15 +394,65 @@ def test_memory_and_files_are_bounded(program, tmp_path):
             (150_000, 300, 300)
         ] * 3
         for one in loader.passes:
-            assert len(one.indices) < passes.KEPT_PER_PASS
-            assert all(index % one.stride == 0 for index in one.indices)
+            assert len(one.indices) < sampling.KEPT_PER_PASS
             assert len(one.begins) == passes.FIRST
     # What is kept are the same samples on every rank, so shares can still be compared.
     first, second = (rank.log.loaders[0].passes[0] for rank in run.ranks)
     together = sorted([*first.indices, *second.indices])
-    assert together == list(range(0, 300_000, first.stride))
+    assert together == [one for one in range(300_000) if sampling.is_kept(one, 60)]
+    assert len(together) == pytest.approx(5000, abs=5)
     everything = program(body, env={log.KEEP_ALL: "1"})
     assert len(everything.ranks[0].log.loaders[0].passes[2].indices) == 150_000
+
+
+@pytest.mark.parametrize("ranks", [2, 7, 8, 64])
+def test_a_sample_by_hash_says_the_same_of_every_share(ranks):
+    """Blocks, every n-th sample and drawn ones; which of them it is must not matter."""
+    size = 120_000
+    drawn = random.Random(0).sample(range(size), size)
+    for order in (range(size), drawn):
+        block = size // ranks
+        for shares in (
+            [order[rank::ranks] for rank in range(ranks)],
+            [order[rank * block :][:block] for rank in range(ranks)],
+        ):
+            kept = [len(sampling.kept(list(one), sampling.bound(24))) for one in shares]
+            assert sum(kept) == pytest.approx(size / 24, abs=ranks + 1)
+            assert max(kept) - min(kept) < 5 * (size / 24 / ranks) ** 0.5
+
+
+def test_of_a_long_run_passes_of_every_part_are_kept(program):
+    body = """
+        import _sampler_lint.recorder as recorder
+        recorder.KEPT_PER_PROCESS = 1000
+        s = shard()
+        read(DataLoader(data, sampler=s, batch_size=10), 100, s)
+    """
+    run = program(body)
+    every = [rank.log.loaders[0].passes for rank in run.ranks]
+    kept = [[number for number, one in enumerate(each, 1) if one.batches] for each in every]
+    assert kept[0] == kept[1]
+    assert [len(one) for one in every] == [100, 100]
+    late = [number for number in kept[0] if number >= 32]
+    assert late == [32, 33, 40, 41, 48, 49, 56, 57, 64, 65, 80, 81, 96, 97]
+    assert {one.count for one in every[0]} == {every[0][0].count}
+    told = " ".join(summary(Trace(run), 0))
+    assert f"Of 100 passes on rank 0, {100 - len(kept[0])} were only counted" in told
+
+
+def test_a_record_that_is_full_ends_at_one_pass_on_all_ranks(program):
+    body = """
+        import _sampler_lint.log as log
+        log.LONGEST_LOG = 20_000 + 2_000 * rank
+        s = shard()
+        read(DataLoader(data, sampler=s, batch_size=10), 100, s)
+    """
+    run = program(body)
+    lengths = [len(rank.log.loaders[0].passes) for rank in run.ranks]
+    assert lengths[0] == lengths[1] == run.ranks[0].log.full
+    assert 10 < lengths[0] < 90
+    assert not diagnose(run)
+    assert f"Rank 0's record was full at pass {lengths[0]}" in " ".join(summary(Trace(run), 0))
 
 
 def test_order_is_one_number_however_much_is_kept(program):

@@ -134,6 +134,33 @@ print("came to its end")
     + AT_ONCE
 )
 
+ACCELERATE = """
+import sys
+
+import torch
+from accelerate import Accelerator
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from sampler_lint.integrations import AccelerateTracker
+
+accelerator = Accelerator(cpu=True, log_with=AccelerateTracker(fail_on="any"))
+data = TensorDataset(torch.arange(40.0).reshape(-1, 1))
+sampler = None if sys.argv[1] == "good" else DistributedSampler(data)
+loader = DataLoader(data, batch_size=5, sampler=sampler, shuffle=sampler is None)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for epoch in range(3):
+    for (x,) in loader:
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        optimizer.step()
+        accelerator.log({"loss": loss.item()})
+accelerator.end_training()
+print("came to its end")
+"""
+
 COMPOSER = """
 import sys
 
@@ -239,9 +266,10 @@ def test_importing_it_imports_no_framework() -> None:
     [
         (LIGHTNING, 1, "SMP502"),
         (TRANSFORMERS, 2, "SMP502"),
+        (ACCELERATE, 2, "SMP502"),
         (COMPOSER, 2, "SMP202"),
     ],
-    ids=["lightning", "transformers", "composer"],
+    ids=["lightning", "transformers", "accelerate", "composer"],
 )
 def test_frameworks(program: str, ranks: int, code: str, tmp_path: Path) -> None:
     if program is COMPOSER:

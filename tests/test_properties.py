@@ -88,7 +88,8 @@ def test_ranks_that_draw_for_themselves_do_not_agree() -> None:
 
 def test_only_kept_samples_are_expected() -> None:
     every_third = seen([[0, 6]], [[3, 9]], expected=range(10))
+    every_third.is_kept = lambda index, one_in: index % one_in == 0
     for rank in every_third.ranks:
-        rank.passes[0].stride, rank.passes[0].taken, rank.passes[0].count_of = 3, 5, 5
+        rank.passes[0].one_in, rank.passes[0].taken, rank.passes[0].count_of = 3, 5, 5
     ((_, _, found),) = properties.shares(every_third)
     assert (found.expected, found.missing, found.repeats) == (4, [], 0)

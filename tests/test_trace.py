@@ -18,6 +18,7 @@ import pytest
 
 from programs import HEADER
 from sampler_lint.cli import main
+from sampler_lint.cli import trace as cli_trace
 from sampler_lint.harness import HarnessError, plot
 from sampler_lint.harness.command import startable
 from sampler_lint.harness.diagnosis import diagnose
@@ -587,6 +588,30 @@ os.environ.pop("PYTHONPATH")
 if how == "call": subprocess.call(command)
 if how == "execv": os.execv(sys.executable, command)
 """
+
+
+def test_it_is_told_how_far_a_run_is(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("sampler_lint.harness.trace.FIRST_TOLD", 0.1)
+    root = project(
+        """
+        for batch in DataLoader(data, batch_size=10):
+            time.sleep(0.3)
+        """
+    )
+    kept, told = tmp_path / "kept", []
+    kept.mkdir()
+    run_trace([sys.executable, "launch.py"], kept, cwd=root, timeout=60, tell=told.append)
+    both = r"\d+ s: rank 0: pass 1, \d+ batches, rank 1: pass 1, \d+ batches"
+    assert any(re.fullmatch(both, one) for one in told), told
+    counts = [int(one) for one in re.findall(r"rank 0: pass 1, (\d+)", " ".join(told))]
+    assert counts == sorted(counts)
+
+
+def test_progress_is_told_on_terminals_only(monkeypatch, capsys):
+    assert cli_trace._teller() is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    cli_trace._teller()("10 s: rank 0: pass 1, 5 batches")
+    assert capsys.readouterr().err == "sampler-lint trace: 10 s: rank 0: pass 1, 5 batches\n"
 
 
 @pytest.mark.parametrize("how", ["run", "spawn", "execve", "call", "execv"])

@@ -9,7 +9,7 @@ property applies to a sampler at all is for who asks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,10 +36,10 @@ class Reading:
     """How many indices there were in them; None when :attr:`items` hold them all."""
     checksum: Hashable = None
     """Equal for passes that yielded the same indices in the same order."""
-    stride: int = 1
-    """Only indices that it divides were kept."""
+    one_in: int = 1
+    """Of so many samples one was kept."""
     complete: bool = True
-    """Every index that :attr:`stride` divides was kept."""
+    """Every index that was to be kept was kept."""
     ended: bool = True
     """It came to its end."""
     endless: bool = False
@@ -73,8 +73,8 @@ class Reading:
     @property
     def largest(self) -> int:
         """The size of the largest batch, as far as it was kept; 1 when it yields indices."""
-        if self.stride > 1:  # what was kept of a batch tells little
-            return self.count // (max(1, self.steps) * self.stride) + 1
+        if self.one_in > 1:  # what was kept of a batch tells little
+            return self.count // (max(1, self.steps) * self.one_in) + 1
         return max((len(item) for item in self.items if isinstance(item, list)), default=1)
 
     @property
@@ -104,6 +104,10 @@ class Rank:
         return list(self.passes[number].items)
 
 
+def _every(index: int, one_in: int) -> bool:
+    return True
+
+
 @dataclass(slots=True)
 class Observation:
     """What all ranks of a world read from one sampler, and what is known of it."""
@@ -126,6 +130,8 @@ class Observation:
     """How many samples it declares to read with padding, as ``total_size``."""
     sharded: bool = True
     """It knows of ranks."""
+    is_kept: Callable[[int, int], bool] = _every
+    """Whether an index is kept where one in so many is."""
 
     # the same once more, with one thing different
     apart: Sequence[Rank] = ()
@@ -269,8 +275,8 @@ def share(seen: Observation, passes: Sequence[Reading]) -> Share | None:
     """
     if seen.expected is None or not all(one.whole for one in passes):
         return None
-    stride = passes[0].stride
-    if any(one.stride != stride for one in passes):
+    one_in = passes[0].one_in
+    if any(one.one_in != one_in for one in passes):
         return None
     read = [index for one in passes for index in one.indices]
     try:
@@ -278,8 +284,8 @@ def share(seen: Observation, passes: Sequence[Reading]) -> Share | None:
     except TypeError:  # not even hashable
         return None
     expected = set(seen.expected)
-    if stride > 1:
-        expected = {one for one in expected if isinstance(one, int) and one % stride == 0}
+    if one_in > 1:
+        expected = {one for one in expected if isinstance(one, int) and seen.is_kept(one, one_in)}
     size = len(expected)
     strange = [
         one for one in distinct - expected if not (isinstance(one, int) and -size <= one < 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from sampler_lint import engine
 from sampler_lint.findings import Finding, Place, Position, Related
 from sampler_lint.harness.diagnosis import diagnose, learns
+from sampler_lint.harness.inside.sampling import KEPT_PER_PASS, KEPT_PER_PROCESS
 from sampler_lint.harness.runs import Run, relative
 from sampler_lint.harness.told import Diagnosis, Evidence
 from sampler_lint.harness.trace import Trace
@@ -99,6 +100,7 @@ def summary(traced: Trace, found: int) -> Iterator[str]:
         yield f"{_count(traced.left_behind, 'process')} left behind by it had to be killed."
     yield from (f"Recording failed: {one}." for one in traced.failures)
     yield from (f"Not recorded: {one}." for one in traced.unrecorded)
+    yield from _bounds(run)
     yield from (f"{one}: the one that read most is judged." for one in traced.repeated)
     if run.ranks and not learns(run):
         yield (
@@ -115,6 +117,31 @@ def summary(traced: Trace, found: int) -> Iterator[str]:
         f"{told} Recorded: {_count(len(run.ranks), 'rank')}, {_count(len(loaders), 'loader')}, "
         f"{_count(epochs, 'epoch')} on rank 0, {_count(read, 'batch')}."
     )
+
+
+def _bounds(run: Run) -> Iterator[str]:
+    """What of a large or long run was not kept, and what that may hide."""
+    every = [one for rank in run.ranks[:1] for loader in rank.log.loaders for one in loader.passes]
+    large = [one for one in every if one.one_in > 1 and one.count]
+    if large:
+        most = max(one.one_in for one in large)
+        kept = min(one.count * len(run.ranks) // one.one_in for one in large)
+        exact, rare = 98 / max(1, kept) ** 0.5, 300 / max(1, kept)
+        yield (
+            f"Of more than {KEPT_PER_PASS} samples, one in {most} was kept, chosen by a hash of "
+            f"its index: shares of samples are right to {exact:.1f} points, and what concerns less "
+            f"than {rare:.2g} % of them may be missed (--all-indices keeps all)."
+        )
+    left = sum(one.count > 0 and not one.batches for one in every)
+    if left:
+        yield (
+            f"Of {len(every)} passes on rank {run.ranks[0].rank}, {left} were only counted and "
+            f"compared as a whole: once {KEPT_PER_PROCESS} indices are kept, those of a few passes "
+            f"at growing distances are."
+        )
+    for rank in run.ranks:
+        if rank.log.full is not None:
+            yield f"Rank {rank.rank}'s record was full at pass {rank.log.full}, and ends there."
 
 
 def _count(number: int, noun: str) -> str:

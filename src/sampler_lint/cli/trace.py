@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +118,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--all-indices",
         action="store_true",
-        help="keep every index; by default only every n-th one if there are more than 10000",
+        help="keep every index; by default 5000, chosen by hash, if there are more than 10000",
     )
     parser.add_argument(
         "--resume-check",
@@ -190,6 +190,13 @@ def _stdout(arguments: argparse.Namespace) -> int | None:
     return sys.stderr.fileno() if arguments.output_format == "json" else None
 
 
+def _teller() -> Callable[[str], object] | None:
+    """What tells on the terminal how far a run is; nothing where there is none."""
+    if not sys.stderr.isatty():
+        return None
+    return lambda text: print(f"sampler-lint trace: {text}", file=sys.stderr, flush=True)
+
+
 def _run(arguments: argparse.Namespace, command: Sequence[str]) -> Trace:
     from sampler_lint.harness.trace import trace
 
@@ -201,6 +208,7 @@ def _run(arguments: argparse.Namespace, command: Sequence[str]) -> Trace:
             timeout=arguments.timeout,
             stall=arguments.stall,
             keep_all=arguments.all_indices,
+            tell=_teller(),
         )
 
 
@@ -218,6 +226,7 @@ def _resume_check(arguments: argparse.Namespace, command: Sequence[str]) -> int:
             stop_at=arguments.stop_at,
             stdout=_stdout(arguments),
             timeout=arguments.timeout,
+            tell=_teller(),
         )
     findings = [trace_report.finding(one, done.resumed.run) for one in done.found]
     outcome = Outcome(findings, files=0, color=wants_color(arguments.color, sys.stdout))

@@ -278,7 +278,7 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             return  # a rank has left one early, and is ahead of the others
         if min(one.count for one in readings) < ENOUGH:
             continue
-        if len({one.stride for one in readings}) > 1:
+        if len({one.one_in for one in readings}) > 1:
             return
         violation = _unshared(loaders, readings, share(seen, readings), who)
         if violation and (learns(run) or _sharded(loaders)):
@@ -350,7 +350,7 @@ def _overlapping_parts(loaders: Sequence[Loader]) -> str | None:
 
 def _first_shares(readings: list[Reading], each: int) -> list[Reading]:
     """What the ranks read of the first epoch, of a pass that goes on into others."""
-    if any(one.ended or one.stride > 1 or one.count <= each for one in readings):
+    if any(one.ended or one.one_in > 1 or one.count <= each for one in readings):
         return readings
     cut = []
     for one in readings:
@@ -566,7 +566,7 @@ def _parted_ways(run: Run) -> Iterator[Diagnosis]:
     """Ranks that wait for each other at different places, or for one that has come to its end."""
     done = [rank for rank in run.ranks if rank.outcome == "finished"]
     waits = [(rank, "its end" if rank in done else f"{rank.place}") for rank in run.ranks]
-    if len({place for _, place in waits}) < 2:
+    if len({place for _, place in waits}) < 2 or any(one.log.full is not None for one in run.ranks):
         return
     read = {
         rank.rank: sum(one.yielded for loader in rank.log.loaders for one in loader.passes)

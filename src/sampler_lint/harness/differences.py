@@ -178,7 +178,7 @@ def _order(one: Pass, other: Pass) -> _Parting | None:
     for batch, (left, right) in enumerate(pairs):
         for sample, (a, b) in enumerate(itertools.zip_longest(left, right)):
             if a != b:
-                if one.stride > 1 or other.stride > 1:  # of a batch only some indices were kept
+                if one.one_in > 1 or other.one_in > 1:  # of a batch only some indices were kept
                     message = f"among the kept indices: {a} in the first run, {b} in the second"
                     return "order", message, a, b, batch, None
                 lengths = len(left), len(right)
@@ -188,7 +188,7 @@ def _order(one: Pass, other: Pass) -> _Parting | None:
                 message = f"sample {a} in the first run, {b} in the second"
                 return "order", message, a, b, batch, sample
     whole = one.drawn == one.yielded == other.drawn == other.yielded
-    if whole and (one.stride > 1 or not (one.complete and other.complete)):
+    if whole and (one.one_in > 1 or not (one.complete and other.complete)):
         message = "the order differs, at an index that was not kept (trace with --all-indices)"
         return "order", message, one.checksum, other.checksum, None, None
     return None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sampler_lint import properties
+from sampler_lint.harness.inside import sampling
 from sampler_lint.harness.runs import Pass, Run, Stream
 from sampler_lint.properties import Index, Observation, Rank, Reading, listed, share, shares
 
@@ -202,6 +203,7 @@ def observed(job: Sequence[Stream], *, each: bool = False) -> Observation:
         expected=expected_samples(job),
         groups=None,
         drop_last=bool(loader.drop_last) or (None if unknown else False),
+        is_kept=sampling.is_kept,
     )
 
 
@@ -217,7 +219,7 @@ def _reading(stream: Stream, number: int, one: Pass) -> Reading:
         taken=one.drawn,
         count_of=one.count,
         checksum=one.checksum,
-        stride=one.stride,
+        one_in=one.one_in,
         complete=one.complete,
         # A framework that knows the loader's length does not ask for more.
         ended=one.exhausted or one.yielded == one.drawn == one.length,

@@ -536,7 +536,7 @@ def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:
         left.length or 0,
         {len(batch) for one in (left, after) for batch in one.batches[:1]},
     )
-    whole = left.complete and after.complete and left.stride == 1 and len(sizes) == 1
+    whole = left.complete and after.complete and left.one_in == 1 and len(sizes) == 1
     if not whole or not 1 <= done < length or left.yielded > done + 1 or not after.exhausted:
         return None
     read = [index for batch in left.batches[:done] for index in batch]
@@ -563,7 +563,7 @@ def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:
 def _another_rest(left: Pass, after: Pass, done: int) -> str | None:
     """The end of another order than the one of which ``done`` batches were read."""
     length, read = left.length or 0, [index for batch in left.batches[:done] for index in batch]
-    whole = left.complete and after.complete and left.stride == 1 and after.exhausted
+    whole = left.complete and after.complete and left.one_in == 1 and after.exhausted
     if not whole or not 1 <= done < length or after.drawn != length - done:
         return None
     again = set(read) & set(after.indices)

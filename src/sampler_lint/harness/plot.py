@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sampler_lint.harness import HarnessError
+from sampler_lint.harness.inside import sampling
 from sampler_lint.harness.invariants import epochs_of, observed
 from sampler_lint.harness.runs import Run, Stream
 
@@ -150,7 +151,8 @@ def share_rows(job: Sequence[Stream], label: str, length: int) -> Iterator[Row]:
     """
     for number, passes in observed(job).epochs():
         reads = [set(_numbers(one.indices)) for one in passes]
-        samples = sorted(set(range(0, length, passes[0].stride)).union(*reads))
+        kept = {one for one in range(length) if sampling.is_kept(one, passes[0].one_in)}
+        samples = sorted(kept.union(*reads))
         owners = [_owner([rank for rank, one in enumerate(reads) if i in one]) for i in samples]
         yield Row(f"{label} {number}", tuple(_spread(owners, WIDTH)))
 

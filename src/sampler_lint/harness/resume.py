@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -46,11 +46,13 @@ def resume_check(
     stop_at: int | None = None,
     stdout: int | None = None,
     timeout: float | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Resumed:
     """Run ``argv`` three times and compare; the records are left below ``directory``.
 
     ``going_on`` is added to the command where it goes on. Each rank is stopped (SIGTERM) at its
     optimizer step ``stop_at``; by default two steps after the checkpoint in the middle of the run.
+    ``tell`` is told now and then how far they are.
 
     Raises:
         HarnessError: the command does not run, does not train, or saves nothing to go on from.
@@ -72,6 +74,7 @@ def resume_check(
                 stdout=stdout,
                 timeout=timeout,
                 keep_all=True,
+                tell=tell and (lambda text: tell(f"{name} run, {text}")),
             )
 
         whole = run("whole", folders[0])

@@ -44,8 +44,8 @@ class Pass:
     """``len()`` of the sampler that a plain ``BatchSampler`` draws from."""
     grad: bool = True
     """Whether gradients were enabled when it began: a validation pass has them off."""
-    stride: int = 1
-    """Only indices that it divides were kept."""
+    one_in: int = 1
+    """Of so many samples one was kept; see :mod:`.inside.sampling`."""
     path: str = ""
     line: int = 0
     """Where the user's code began it: the ``for`` loop, ``trainer.fit`` …"""
@@ -84,7 +84,7 @@ class Pass:
     batches: list[list[Index]] = field(default_factory=list)
     """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
-    """The first few indices, whatever the stride."""
+    """The first few indices, however many are kept."""
     drawn: int = 0
     """Batches the index sampler gave."""
     count: int = 0
@@ -104,7 +104,7 @@ class Pass:
 
     @property
     def complete(self) -> bool:
-        """Whether :attr:`batches` holds all indices that :attr:`stride` divides."""
+        """Whether :attr:`batches` holds all indices that were to be kept."""
         return len(self.batches) == self.drawn
 
     @property
@@ -285,6 +285,8 @@ class Log:
     set_epochs: list[SetEpoch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     """What made the recorder fall silent."""
+    full: int | None = None
+    """The pass at which its file was full; what came then was only counted."""
 
     @property
     def trainings(self) -> list[int]:
@@ -360,6 +362,11 @@ class Run:
     ranks: list[RankRun]
     args: tuple[str, ...] = ()
     duration: float = 0.0
+
+    def __post_init__(self) -> None:
+        full = [rank.log.full for rank in self.ranks if rank.log.full is not None]
+        for rank in self.ranks if full else ():
+            _cut(rank.log, min(full))
 
     @property
     def finished(self) -> bool:
@@ -543,6 +550,8 @@ def read_log(path: str) -> Log:
             log.set_epochs.append(SetEpoch(**event))
         elif kind == "failed":
             log.failures.append(event["reason"])
+        elif kind == "full":
+            log.full = max(passes, default=0)
     of_workers = os.path.splitext(path)[0] + ".draws"
     if os.path.exists(of_workers):
         log.draws = [*_events(of_workers)]
@@ -630,6 +639,14 @@ def recorded_run(left: Iterable[str | Log], root: str, args: Sequence[str] = ())
     logs = main_logs(one if isinstance(one, Log) else read_log(one) for one in left)
     ranks = [RankRun(rank, "finished", log=logs[rank]) for rank in sorted(logs)]
     return Run(root, ranks, tuple(args))
+
+
+def _cut(log: Log, number: int) -> None:
+    """Forget what came after the passes that all ranks have a record of."""
+    for loader in log.loaders:
+        loader.passes = [one for one in loader.passes if one.number < number]
+    log.set_epochs = [one for one in log.set_epochs if one.passes < number]
+    log.ended_steps, log.exit = None, {**log.exit, "backwards": 0} if log.exit else None
 
 
 def main_logs(logs: Iterable[Log]) -> dict[int, Log]:

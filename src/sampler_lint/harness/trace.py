@@ -15,7 +15,7 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -51,8 +51,15 @@ STALL = 60.0
 #: Seconds that the command gets to end by itself when interrupted.
 INTERRUPT_GRACE = 10.0
 
+#: Seconds after which it is first told how far the run is, and the longest time from one telling to
+#: the next, which grows with the run: the command writes on the same terminal.
+FIRST_TOLD, LONGEST_SILENCE = 10.0, 300.0
+
 #: Variables in which launchers tell a task its number.
 _TASKS = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
+
+#: Ranks whose progress is told.
+_RANKS_TOLD = 4
 
 #: What was run, left beside the ranks' records by each machine.
 ABOUT = "trace.{host}.json"
@@ -105,12 +112,14 @@ def trace(
     timeout: float | None = None,
     stall: float | None = None,
     keep_all: bool = False,
+    tell: Callable[[str], object] | None = None,
 ) -> Trace:
     """Run ``argv`` recorded; the ranks' records are left in ``directory``.
 
     The command is ended after ``timeout`` seconds; when no rank has read anything for ``stall``
     seconds; and, without ``stall``, when nothing was read for a minute and the record says
     that some rank waits for one that took fewer steps. SIGINT and SIGTERM are passed on to it.
+    ``tell`` is told now and then how far it is.
 
     Raises:
         HarnessError: the command cannot be started, or ``directory`` holds another run.
@@ -131,7 +140,7 @@ def trace(
     started = time.monotonic()
     with supervise.adopting() as others, _signals() as caught:
         child = _start(argv, root, environment, stdout)
-        watch = _Watch(folder, root, timeout, stall)
+        watch = _Watch(folder, root, timeout, stall, tell)
         try:
             ended_by = watch.until_end(child, caught)
         finally:
@@ -237,6 +246,7 @@ class _Watch:
     root: str
     timeout: float | None
     stall: float | None
+    tell: Callable[[str], object] | None = None
     stopped: set[int] = field(default_factory=set)
     """Recorded processes that were there when the command had to be ended."""
     outcome: str = "stopped"
@@ -246,12 +256,14 @@ class _Watch:
     _seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _moved: float = 0.0
     _pid: int = 0
+    _tell_after: float = 0.0
 
     def until_end(self, child: subprocess.Popen[bytes], caught: list[int]) -> str:
         """Wait for the command; why it had to be ended, or nothing."""
         self._pid = child.pid
         started = self._moved = time.monotonic()
         looked = started
+        self._tell_after = FIRST_TOLD
         try:
             while child.poll() is None:
                 if caught:
@@ -262,6 +274,9 @@ class _Watch:
                 if now - looked >= min(1.0, (self.stall or STALL) / 4):
                     looked = now
                     self._look(now)
+                    if self.tell is not None and now - started >= self._tell_after:
+                        self._tell_after += min(now - started, LONGEST_SILENCE)
+                        self.tell(f"{now - started:.0f} s: {_progress(self._seen)}")
                 time.sleep(supervise.TICK)
         except _EndedError as reason:
             self.reason = str(reason)
@@ -325,6 +340,23 @@ class _Watch:
                     os.killpg(child.pid, number)
             passed = len(caught)
             time.sleep(supervise.TICK)
+
+
+def _progress(seen: Mapping[str, tuple[int, ...]]) -> str:
+    """How much the ranks have read so far, by the totals on their tapes."""
+    ranks: dict[str, tuple[int, ...]] = {}
+    for path, totals in seen.items():
+        name = os.path.basename(path).partition(".rank")[2].partition(".")[0]
+        ranks[name] = max(ranks.get(name, ()), totals)
+    if not any(totals and totals[0] for totals in ranks.values()):
+        return "no loader has been read so far"
+    told = [
+        f"{f'rank {name}: ' if name else ''}pass {totals[0]}, {totals[1]} batches"
+        for name, totals in sorted(ranks.items(), key=lambda one: (len(one[0]), one[0]))
+        if totals
+    ]
+    more = len(told) - _RANKS_TOLD
+    return ", ".join([*told[:_RANKS_TOLD], *([f"{more} more ranks"] if more > 0 else [])])
 
 
 def _end(child: subprocess.Popen[bytes], others: set[int]) -> int:

@@ -203,7 +203,7 @@ def verify_fixtures(
             futures: dict[tuple[tuple[str, bytes], ...], Future[Verdict]] = {}
             in_order = []
             for program in stack.enter_context(prepared(fixture)):
-                content = _content(program)  # the right twin may be what the fix makes
+                content = content_of(program)  # the right twin may be what the fix makes
                 if content not in futures:
                     futures[content] = pool.submit(judge, program, fixture)
                 in_order.append(futures[content])
@@ -275,7 +275,7 @@ def prepared(fixture: Fixture) -> Iterator[list[Path]]:
         yield programs
 
 
-def _content(folder: Path) -> tuple[tuple[str, bytes], ...]:
+def content_of(folder: Path) -> tuple[tuple[str, bytes], ...]:
     """All that is in a program's folder: equal for programs that are the same."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return tuple((str(path.relative_to(folder)), path.read_bytes()) for path in files)

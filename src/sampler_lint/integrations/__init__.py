@@ -12,12 +12,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sampler_lint.integrations.accelerate import AccelerateTracker
     from sampler_lint.integrations.composer import ComposerCallback
     from sampler_lint.integrations.lightning import LightningCallback
     from sampler_lint.integrations.recording import Recording, SamplerBugsError
     from sampler_lint.integrations.transformers import TransformersCallback
 
 __all__ = [
+    "AccelerateTracker",
     "ComposerCallback",
     "LightningCallback",
     "Recording",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AccelerateTracker": "accelerate",
     "ComposerCallback": "composer",
     "LightningCallback": "lightning",
     "Recording": "recording",

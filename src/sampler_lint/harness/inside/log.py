@@ -12,6 +12,7 @@ import socket
 import time
 from typing import Any
 
+from .sampling import LONGEST_LOG
 from .tape import CLOEXEC, TOTALS, Tape
 
 #: Where the log goes; set, it also makes ``sitecustomize`` install the recorder.
@@ -25,6 +26,9 @@ STOP_AT = "SAMPLER_LINT_STOP_AT"
 
 #: Real-time, so that no program has it for something else.
 DUMP_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 7
+
+#: Events that are noted even when nothing else is.
+_LAST = ("exit", "failed", "full")
 
 
 def host_name() -> str:
@@ -58,14 +62,22 @@ class Log:
         self.totals: Any = None
         #: Indices that were kept.
         self.kept = 0
+        self._written = 0
+        #: So much was written that the rest is only counted.
+        self.full = False
 
     def note(self, event: str, **fields: Any) -> None:
         """Append one line to the log."""
         if self.file is None:
             self._open()
         assert self.file is not None
+        if self.full and event not in _LAST:
+            return
         line = json.dumps({"event": event, **fields}, separators=(",", ":"))
-        os.write(self.file, line.encode("ascii") + b"\n")
+        self._written += os.write(self.file, line.encode("ascii") + b"\n")
+        if self._written > LONGEST_LOG and not self.full:
+            self.full = True
+            self.note("full")
 
     def _open(self) -> None:
         if self._tried:

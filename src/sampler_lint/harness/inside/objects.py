@@ -319,8 +319,3 @@ def plain(value: Any) -> Any:
     except TypeError:
         plain = isinstance(value, (str, float, tuple, list))
         return repr(value) if plain else type(value).__qualname__
-
-
-def is_prime(number: int) -> bool:
-    """Whether it has no divisors."""
-    return number > 1 and all(number % one for one in range(2, int(number**0.5) + 1))

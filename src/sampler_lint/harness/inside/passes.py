@@ -13,6 +13,7 @@ from typing import Any
 from .content import digests, largest
 from .log import Log
 from .objects import plain
+from .sampling import KEPT_PER_PASS, bound, kept
 from .tape import (
     BACKWARDS,
     BATCHES,
@@ -26,11 +27,6 @@ from .tape import (
     STATE,
     YIELDED,
 )
-
-#: Indices kept for one pass and for a whole process, unless all are asked for. Of a bigger
-#: dataset every n-th sample is kept, the same ones on every rank; the rest is counted and hashed.
-KEPT_PER_PASS = 10_000
-KEPT_PER_PROCESS = 1_000_000
 
 #: Indices at the beginning of a pass that are kept whatever its size.
 FIRST = 8
@@ -47,7 +43,8 @@ class Pass:
         log: Log,
         number: int,
         loader: Any,
-        stride: int,
+        one_in: int,
+        keep: bool,
         at_once: bool,
         counted_only: bool,
         looked_at: int = 0,
@@ -62,7 +59,11 @@ class Pass:
         self._batched = loader.batch_sampler is not None
         # torch draws placeholders for an iterable dataset: only the batches mean something.
         self._counted_only = counted_only
-        self._stride = stride
+        self._below = bound(one_in)
+        #: Every index is kept, or one in so many.
+        self._every = one_in == 1
+        #: Indices are kept.
+        self._keep = keep
         #: A batch that is drawn is yielded, unless fetching it fails.
         self._at_once = at_once
         #: The order is made when the first batch is drawn, not when the pass begins.
@@ -71,7 +72,6 @@ class Pass:
         self._chunk: Any = ()
         self._bytes: Any = b""
         self._room = self._at = 0
-        self._keep = True
         self._size = -1
         self._pack: Any = None
         self._backwards = log.backwards
@@ -81,10 +81,10 @@ class Pass:
         self._looked_into = 0
         #: How many samples the batch holds that was looked into last.
         self.rows = 0
-        state = [0] * STATE
+        state = array.array("q", [0] * STATE)
         if at_once:
             state[YIELDED] = -1
-        self._state = log.tape.append(-1 - number, array.array("q", state))
+        self._state: Any = state if log.full else log.tape.append(-1 - number, state)
 
     def drawn(self, index: Any) -> None:
         """Note what the index sampler gave for one batch."""
@@ -112,12 +112,12 @@ class Pass:
                 self._drawn_keys(index)
                 return
             state[ORDER] = zlib.crc32(data, state[ORDER])
-            if self._stride > 1:
+            if not self._every:
                 if state[BATCHES] == 1:
                     first = array.array("q", data[: 8 * FIRST]).tolist()
                     self._log.note("first", number=self.number, indices=first)
-                kept = [one for one in index if not one % self._stride]
-                size, data = len(kept), array.array("q", kept).tobytes()
+                sampled = kept(index, self._below)
+                size, data = len(sampled), array.array("q", sampled).tobytes()
             if self._keep:
                 at = self._at
                 if at + 1 + size > self._room:
@@ -134,10 +134,8 @@ class Pass:
         """Make room for more indices, unless enough were kept; where it begins."""
         log = self._log
         first, more, most = _CHUNKS
-        kept = self._state[COUNT] if self._stride == 1 else 0
-        self._keep = needed <= most and (
-            log.keep_all or (kept < KEPT_PER_PASS and log.kept < KEPT_PER_PROCESS)
-        )
+        told = self._state[COUNT] if self._every else 0
+        self._keep = needed <= most and (log.keep_all or told < KEPT_PER_PASS)
         if self._keep:
             size = max(needed, more if self._room else first)
             log.kept += size
@@ -151,8 +149,8 @@ class Pass:
         text = json.dumps(keys, separators=(",", ":"))
         self._state[ORDER] = zlib.crc32(text.encode("ascii"), self._state[ORDER])
         self._state[COUNT] += len(keys)
-        self._log.kept += len(keys)
-        if self._state[COUNT] <= KEPT_PER_PASS and self._log.kept <= KEPT_PER_PROCESS:
+        if self._keep and self._state[COUNT] <= KEPT_PER_PASS:
+            self._log.kept += len(keys)
             self._log.note("draw", number=self.number, indices=keys)
 
     def _listed(self, index: Any) -> list[Any]:

@@ -55,7 +55,6 @@ from .objects import (
     class_name,
     draws_an_order,
     is_of_another,
-    is_prime,
     is_users,
     layers,
     length_of,
@@ -66,7 +65,8 @@ from .objects import (
     self_of,
     shuffles_itself,
 )
-from .passes import KEPT_PER_PASS, Pass
+from .passes import Pass
+from .sampling import KEPT_PER_PASS, KEPT_PER_PROCESS, is_sampled, one_in
 from .tape import LOADER_ENDED, SAMPLER_ENDED
 
 
@@ -106,6 +106,8 @@ class Recorder(Log):
         #: How many passes have begun.
         self.begun = 0
         self._looked_into: Counter[int] = Counter()
+        #: How many passes have begun at each line.
+        self._passes: Counter[tuple[str, int]] = Counter()
         self._in_set_epoch: set[int] = set()
         #: The passes that may still go on, by their numbers.
         self._live: Any = weakref.WeakValueDictionary()
@@ -346,14 +348,19 @@ class Recorder(Log):
             inner = loader.batch_sampler.sampler
             sampler_length = self._untouched(lambda: len(inner))[0]
         path, line = self._place(loader)
-        stride = self._stride(loader)
+        size = self._untouched(lambda: len(loader.dataset))[0] or 0
+        every = 1 if self.keep_all else one_in(size)
+        self._passes[path, line] += 1
+        keep = self.keep_all or (
+            not self.full and (self.kept < KEPT_PER_PROCESS or is_sampled(self._passes[path, line]))
+        )
         at_once = isinstance(iterator, self._at_once)
         counted_only = isinstance(loader.dataset, self.data.IterableDataset)
         batches, of_stream, passes = LOOKED_AT
         looks = of_stream if counted_only else batches
         looks = looks if self._looked_into[number] < passes else 0
         self._looked_into[number] += 1
-        started = Pass(self, self.begun, loader, stride, at_once, counted_only, looks)
+        started = Pass(self, self.begun, loader, every, keep, at_once, counted_only, looks)
         self.current = number, self.begun
         self.last = self._live[self.begun] = started
         self.begun += 1
@@ -368,7 +375,7 @@ class Recorder(Log):
             sampler_length=sampler_length,
             mark=mark(loader.dataset),
             grad=self._torch.is_grad_enabled(),
-            stride=stride,
+            one_in=every,
             dataset_values=_numbers_of(loader.dataset),
             random=next(draws.held(loader.dataset), None) is not None,
             steps=self.learning.taken,
@@ -393,16 +400,6 @@ class Recorder(Log):
             own = draws.held_states(one)
             states |= {f"{class_name(one)}.{name}": state for name, state in own}
         self.note("generators", number=number, seed=self._torch.initial_seed(), states=states)
-
-    def _stride(self, loader: Any) -> int:
-        """Which samples are kept: those whose index it divides."""
-        if self.keep_all:
-            return 1
-        length = self._untouched(lambda: len(loader.dataset))[0] or 0
-        if length <= KEPT_PER_PASS:
-            return 1
-        # A prime has no part in the strides with which samplers share out.
-        return next(filter(is_prime, range(-(-length // (KEPT_PER_PASS // 2)), 2 * length)))
 
     def _claimed(self, loader: Any) -> tuple[int | None, str | None]:
         """The number of batches the loader says it has.

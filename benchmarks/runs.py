@@ -38,6 +38,7 @@ PLAIN = (
     "twelfth.txt",
     "thirteenth.txt",
     "fourteenth.txt",
+    "fifteenth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sampler_lint.harness.inside.passes import FIRST
 from sampler_lint.harness.invariants import epochs_of, repeated_orders, some
 from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
 from sampler_lint.harness.samples import sorted_by
@@ -500,22 +501,17 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         if any(begun <= one.number < after.number for one in others):
             continue  # the rest of an epoch, read by another loader
         before = [one for one in every if one.number < saved[0].passes][-1:]
-        if not before or before[0].length is None or after.length != before[0].length:
+        if not before or before[0].length is None:
             continue
         (left,) = before
         steps = saved[0].steps - left.steps
         # If it was saved after another loader was read, each step is taken for a batch.
         done = saved[0].given if left.number == saved[0].passes - 1 else steps
         each = -(-done // max(steps, 1))
-        values = values_told(log, (left, after))
-        told = _fetched_ahead(left, after, done, values)
-        if values[0] == values[1]:
-            told = told or _wrong_rest(left, after, done, each)
-        if not stream.loader.loaded:
-            told = told or _misplaced(left, after, done, each, values)
-            told = told or _an_earlier_one(left, after, done, every)
-        elif not stream.loader.chooses:
-            told = told or _another_rest(left, after, done)
+        if after.length == left.length:
+            told = _wrongly_in_step(log, stream.loader, left, after, done, each, every)
+        else:
+            told = _wrong_part(log, left, after, done, each)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -524,6 +520,47 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
                 (*places(run, job), *_calls(run, log)),
             )
             return
+
+
+def _wrongly_in_step(
+    log: Log, loader: Loader, left: Pass, after: Pass, done: int, each: int, every: Sequence[Pass]
+) -> str | None:
+    """Where a pass of the same length as before goes on wrongly."""
+    values = values_told(log, (left, after))
+    told = _fetched_ahead(left, after, done, values)
+    if values[0] == values[1]:
+        told = told or _wrong_rest(left, after, done, each)
+    if not loader.loaded:
+        told = told or _misplaced(left, after, done, each, values)
+        told = told or _an_earlier_one(left, after, done, every)
+    elif not loader.chooses:
+        told = told or _another_rest(left, after, done)
+    return told
+
+
+def _wrong_part(log: Log, left: Pass, after: Pass, done: int, each: int) -> str | None:
+    """Where the rest of an epoch begins that a loader of its own reads, as the end of a list."""
+    whole, rest = (
+        next(loader.subset for loader in log.loaders if one in loader.passes)
+        for one in (left, after)
+    )
+    size = max(map(len, left.batches), default=0)
+    if not whole or not rest or len(rest) >= len(whole) or whole[-len(rest) :] != rest:
+        return None
+    begin, place = len(whole) - len(rest), f"after {done} of {left.length} batches of an epoch"
+    if left.begins != list(range(min(FIRST, len(whole)))) or left.yielded > done + 1:
+        return None  # it is read in another order than the list's
+    if begin > done * size:
+        return (
+            f"{place}, but the first pass after it was loaded begins at sample {begin}: "
+            f"{begin - done * size} are read by no pass"
+        )
+    if begin < (done - each) * size:
+        return (
+            f"{place}, but the first pass after it was loaded begins at sample {begin}: "
+            f"{done * size - begin} are learned from again"
+        )
+    return None
 
 
 def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -482,10 +482,14 @@ def _is_rest(run: Run, job: Sequence[Stream], one: Pass) -> bool:
     return one.exhausted and (one.count + batch) * len(run.ranks) < size
 
 
-def _earlier(log: Log, loader: Loader) -> list[Pass]:
-    """The passes that trained, of this loader and of others that do the same job."""
+def _earlier(log: Log, loader: Loader, known: Mapping[int, int] | None = None) -> list[Pass]:
+    """The passes that trained, of this loader and of others that do the same job.
+
+    ``known``: of how many batches some were known to have learned.
+    """
     same = [one for other in log.loaders if other.job == loader.job for one in other.passes]
-    return sorted((one for one in same if one.learned), key=lambda one: one.number)
+    learned = [one for one in same if one.learned or (known or {}).get(one.number)]
+    return sorted(learned, key=lambda one: one.number)
 
 
 def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
@@ -493,7 +497,10 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     stream, log = job[0], run.ranks[0].log
     for begun, _ in log.resumed:
         saved = [one for one in log.saved if one.passes <= begun][-1:]
-        every = _earlier(log, stream.loader)
+        # What was learned from the last batch shows in a pass only when it goes on.
+        every = _earlier(
+            log, stream.loader, {n: one for each in saved for n, one in each.learned.items()}
+        )
         after = next((one for one in every if one.number >= begun), None)
         if not saved or after is None or after not in stream.passes:
             continue
@@ -512,6 +519,9 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             told = _wrongly_in_step(log, stream.loader, left, after, done, each, every)
         else:
             told = _wrong_part(log, left, after, done, each)
+            values = values_told(log, (left, after))
+            if values[0] == values[1] and _is_a_rest(log, left, after):
+                told = told or _wrong_rest(left, after, done, each)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -561,6 +571,15 @@ def _wrong_part(log: Log, left: Pass, after: Pass, done: int, each: int) -> str 
             f"{done * size - begin} are learned from again"
         )
     return None
+
+
+def _is_a_rest(log: Log, left: Pass, after: Pass) -> bool:
+    """Whether a shorter pass is all that is left of an epoch: the next is as long as before."""
+    owners = [
+        next(loader for loader in log.loaders if one in loader.passes) for one in (left, after)
+    ]
+    later = [one for one in _earlier(log, owners[1]) if one.number > after.number][:1]
+    return owners[0].subset == owners[1].subset and [one.length for one in later] == [left.length]
 
 
 def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:
@@ -702,6 +721,11 @@ def _misplaced(left: Pass, after: Pass, done: int, each: int, values: list[Any])
             return (
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
                 f"it was loaded skips {skipped} of them"
+            )
+        if skipped and every and after.yielded == length and right and values[0] != values[1]:
+            return (
+                f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
+                f"it was loaded skips {skipped} batches of epoch {values[1]}"
             )
         if values[1] == _next(values[0]):
             return (

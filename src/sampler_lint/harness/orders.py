@@ -520,8 +520,10 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         else:
             told = _wrong_part(log, left, after, done, each)
             values = values_told(log, (left, after))
-            if values[0] == values[1] and _is_a_rest(log, left, after):
-                told = told or _wrong_rest(left, after, done, each)
+            if _is_a_rest(log, left, after):
+                if values[0] == values[1]:
+                    told = told or _wrong_rest(left, after, done, each)
+                told = told or _another_rest(left, after, done)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -558,7 +560,7 @@ def _wrong_part(log: Log, left: Pass, after: Pass, done: int, each: int) -> str 
     if not whole or not rest or len(rest) >= len(whole) or whole[-len(rest) :] != rest:
         return None
     begin, place = len(whole) - len(rest), f"after {done} of {left.length} batches of an epoch"
-    if left.begins != list(range(min(FIRST, len(whole)))) or left.yielded > done + 1:
+    if left.begins != list(range(min(FIRST, len(whole)))) or not _left(left, done):
         return None  # it is read in another order than the list's
     if begin > done * size:
         return (
@@ -571,6 +573,11 @@ def _wrong_part(log: Log, left: Pass, after: Pass, done: int, each: int) -> str 
             f"{done * size - begin} are learned from again"
         )
     return None
+
+
+def _left(one: Pass, done: int) -> bool:
+    """Whether a pass was left after ``done`` batches, or some time later, but before its end."""
+    return one.yielded <= done + 1 or not one.ended
 
 
 def _is_a_rest(log: Log, left: Pass, after: Pass) -> bool:
@@ -593,7 +600,7 @@ def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:
         {len(batch) for one in (left, after) for batch in one.batches[:1]},
     )
     whole = left.complete and after.complete and left.one_in == 1 and len(sizes) == 1
-    if not whole or not 1 <= done < length or left.yielded > done + 1 or not after.exhausted:
+    if not whole or not 1 <= done < length or not _left(left, done) or not after.exhausted:
         return None
     read = [index for batch in left.batches[:done] for index in batch]
     again = len(set(read) & set(after.indices))
@@ -635,7 +642,7 @@ def _another_rest(left: Pass, after: Pass, done: int) -> str | None:
 def _an_earlier_one(left: Pass, after: Pass, done: int, every: Sequence[Pass]) -> str | None:
     """An earlier pass again, from its beginning, in the midst of a later one."""
     length = left.length or 0
-    if not 1 < done < length - 1 or left.yielded > done + 1:
+    if not 1 < done < length - 1 or not _left(left, done):
         return None
     if not any(
         (one.count, one.checksum) == (after.count, after.checksum)
@@ -687,7 +694,7 @@ def skips_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         data = [one for one in log.loaders if one.dataset == stream.loader.dataset]
         later = [each for one in data for each in one.passes if each.number >= begun]
         later = [one for one in later if one.learned and one.exhausted]
-        if not (1 < done < length - 1 and left.yielded <= done + 1 and len(later) > 1):
+        if not (1 < done < length - 1 and _left(left, done) and len(later) > 1):
             continue
         if all(one.taken == length - done for one in later):
             yield Diagnosis(
@@ -708,7 +715,7 @@ def _misplaced(left: Pass, after: Pass, done: int, each: int, values: list[Any])
     """
     length = left.length or 0
     again = values[0] == values[1] and left.begins == after.begins
-    if 1 < done < length - 1 and left.yielded <= done + 1:
+    if 1 < done < length - 1 and _left(left, done):
         if again and after.learned >= min(length, after.yielded) - 1 > done:
             return (
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "

@@ -92,6 +92,10 @@ plateau13/epoch_zero_after_a_warmup_and_a_decay
 loop13/epoch_told_to_a_batch_sampler_that_wraps
 rounds14/endless_stream_shuffled_by_one_seed rounds14/right_endless_stream_shuffled_by_round
 list14/files_listed_by_each_process_in_its_order list14/right_files_sorted
+resume15/mid_epoch_batch_counted_over_all_epochs resume15/right_mid_epoch_by_a_subset_of_the_rest
+rest15/batch_list_cut_by_samples rest15/right_batch_list_cut
+rest16/order_of_the_global_generator_in_the_middle rest16/right_checkpoint_at_each_end
+rest16/checkpoint_each_half_epoch_resumed_at_the_epoch
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}

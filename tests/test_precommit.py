@@ -56,10 +56,10 @@ def project(tmp_path):
     return tmp_path
 
 
-def try_repo(hooks, hook, *files, cwd):
-    source, home = hooks
+def pre_commit(hooks, *arguments, cwd):
+    _, home = hooks
     result = subprocess.run(
-        [sys.executable, "-m", "pre_commit", "try-repo", source, hook, "--files", *files],
+        [sys.executable, "-m", "pre_commit", *arguments],
         cwd=cwd,
         env={**os.environ, "PRE_COMMIT_HOME": str(home)},
         capture_output=True,
@@ -69,8 +69,22 @@ def try_repo(hooks, hook, *files, cwd):
     return result.returncode, result.stdout + result.stderr
 
 
+def configuration(hooks, *names):
+    listed = "".join(f"  - id: {name}\n" for name in names)
+    return f"repos:\n- repo: {hooks[0]}\n  rev: {head(hooks[0])}\n  hooks:\n{listed}"
+
+
+def run_hook(hooks, hook, *files, cwd):
+    """Through `pre-commit run`, whose environments are kept; those of `try-repo` are not."""
+    (cwd / ".pre-commit-config.yaml").write_text(configuration(hooks, hook))
+    return pre_commit(hooks, "run", hook, "--files", *files, cwd=cwd)
+
+
 def test_report(hooks, project):
-    code, out = try_repo(hooks, "sampler-lint", "train.py", "clean.py", "notes.md", cwd=project)
+    files = ("train.py", "clean.py", "notes.md")
+    code, out = pre_commit(
+        hooks, "try-repo", hooks[0], "sampler-lint", "--files", *files, cwd=project
+    )
     assert code == 1, out
     assert "train.py:39:13: SMP101 [*] " in out
     assert "in 2 files." in out
@@ -78,7 +92,7 @@ def test_report(hooks, project):
 
 
 def test_a_clean_file_passes(hooks, project):
-    code, out = try_repo(hooks, "sampler-lint", "clean.py", cwd=project)
+    code, out = run_hook(hooks, "sampler-lint", "clean.py", cwd=project)
     assert code == 0, out
     assert "Passed" in out
 
@@ -86,32 +100,29 @@ def test_a_clean_file_passes(hooks, project):
 def test_what_the_configuration_excludes_is_left_out(hooks, project):
     (project / "sampler-lint.toml").write_text('exclude = ["train.py"]\n')
     for hook in ("sampler-lint", "sampler-lint-fix"):
-        code, out = try_repo(hooks, hook, "train.py", "clean.py", cwd=project)
+        code, out = run_hook(hooks, hook, "train.py", "clean.py", cwd=project)
         assert code == 0, out
     assert (project / "train.py").read_bytes() == BAD
 
 
 def test_fix(hooks, project):
-    code, out = try_repo(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
+    code, out = run_hook(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
     assert code == 1, out
     assert "exit code: 1" in out
     assert "files were modified by this hook" in out
     assert "Fixed 1 finding in 1 file" in out
     assert (project / "train.py").read_bytes() == FIXED
-    code, out = try_repo(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
+    code, out = run_hook(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
     assert code == 0, out
 
 
 @pytest.mark.parametrize("hook", ["sampler-lint", "sampler-lint-fix"])
 def test_a_commit_that_breaks_another_file_fails(hooks, tmp_path, hook):
     """A user's repository with the hook installed: files are staged and committed one by one."""
-    source, home = hooks
+    _, home = hooks
     program = REPOSITORY / "fixtures/SMP102/factory-tuple/bad"
     git("init", "-q", cwd=tmp_path)
-    revision = head(source)
-    (tmp_path / ".pre-commit-config.yaml").write_text(
-        f"repos:\n- repo: {source}\n  rev: {revision}\n  hooks:\n  - id: {hook}\n"
-    )
+    (tmp_path / ".pre-commit-config.yaml").write_text(configuration(hooks, hook))
     environment = {**os.environ, "PRE_COMMIT_HOME": str(home)}
     install = [sys.executable, "-m", "pre_commit", "install"]
     subprocess.run(install, cwd=tmp_path, env=environment, check=True, capture_output=True)

@@ -50,6 +50,7 @@ FRAMEWORKS = (
     "fifteenth_frameworks.txt",
     "sixteenth_frameworks.txt",
     "seventeenth_frameworks.txt",
+    "eighteenth_frameworks.txt",
 )
 #: What those import, so that their ranks need not.
 IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")

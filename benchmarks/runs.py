@@ -38,6 +38,7 @@ PLAIN = (
     "twelfth.txt",
     "thirteenth.txt",
     "fourteenth.txt",
+    "eighteenth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

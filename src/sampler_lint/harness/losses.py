@@ -101,9 +101,21 @@ def miscounted(run: Run) -> Iterator[Diagnosis]:
             continue
         where, read = spot(loader, job[0].passes), tuple(places(run, job))
         every = [found for _, _, found in shares(observed(job))]
+        padded = bool(every) and every[0].repeats > 0 and not every[0].missing
+        if padded and not every[0].overlaps and (gathered := _gathered(job)):
+            path, line = gathered
+            yield Diagnosis(
+                "SMP504",
+                f"{every[0].repeats} of {every[0].expected} samples are evaluated twice, to make "
+                f"the ranks equally long, and what the model makes of them is gathered twice; "
+                f"leave the padding out",
+                *where,
+                (*read, Evidence("gathered here", relative(path, run.root), line)),
+            )
+            continue
         added = _counted(job)
         shuffled = loader.shuffling and len({one.checksum for one in job[0].passes}) > 1
-        if added and len(job) > 1 and every and every[0].repeats and not every[0].missing:
+        if added and len(job) > 1 and padded:
             if every[0].repeats < min(len(job), every[0].expected):
                 path, line = added
                 yield Diagnosis(
@@ -149,6 +161,12 @@ def _counted(job: Sequence[Stream]) -> tuple[str, int] | None:
         if together := set.intersection(*sums):
             return min(together)
     return None
+
+
+def _gathered(job: Sequence[Stream]) -> tuple[str, int] | None:
+    """Where all ranks gather what they make of each sample, of which none is left out."""
+    places = [{place for one in stream.passes for place in one.rows} for stream in job]
+    return min(set.intersection(*places), default=None) if len(job) > 1 else None
 
 
 def _few(gathered: list[tuple[str, int, list[float]]]) -> list[tuple[str, int, list[float]]]:

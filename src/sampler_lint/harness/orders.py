@@ -321,9 +321,22 @@ def replayed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """Batches that were kept and are learned from again, after the loader's end."""
     log, last = run.ranks[0].log, job[0].passes[-1]
     every = [one for loader in log.loaders for one in loader.passes]
-    if last is not max(every, key=lambda one: one.number) or not (last.ended and log.exit):
+    if not (last.ended and log.exit):
         return
     more = log.exit["backwards"] - last.backwards
+    loader = job[0].loader
+    if last.cycled and last.learned and (loader.shuffling or loader.shuffles):
+        if more >= last.yielded > 1:
+            yield Diagnosis(
+                "SMP102",
+                "`itertools.cycle` stores the batches of its first pass, and gives them again in "
+                "the same order; iterate the loader in every epoch",
+                *spot(loader, [last]),
+                tuple(places(run, job)),
+            )
+        return
+    if last is not max(every, key=lambda one: one.number):
+        return
     unheard = {str(call.value) for call in _calls_of(log, job[0]) if call.passes > last.number}
     if not last.learned and len(unheard) > 1 and more >= last.yielded and last.count >= ENOUGH:
         yield Diagnosis(

@@ -66,8 +66,8 @@ class Pass:
     fed: list[list[int]] = field(default_factory=list)
     """Of the same batches, how many those tensors held that wrapped models were given then."""
     drew: list[bool] = field(default_factory=list)
-    """Of the same batches, whether they were fetched with random numbers, in the process that reads
-    the loader."""
+    """Of the same batches, or of the first that its workers fetched, whether they were fetched
+    with random numbers."""
     backwards: int = 0
     """How often the process had computed gradients when the loader ended."""
     steps: int = 0
@@ -81,6 +81,8 @@ class Pass:
     what this rank put in."""
     gathered: list[tuple[str, int, list[float]]] = field(default_factory=list)
     """The same where it gathered them; no numbers if there were more than a few."""
+    rows: list[tuple[str, int]] = field(default_factory=list)
+    """Where it gathered what it made of each sample of a batch, and left none out."""
     batches: list[list[Index]] = field(default_factory=list)
     """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
@@ -101,6 +103,8 @@ class Pass:
     """The index sampler (of an iterable dataset: the loader) came to its end."""
     ended: bool = False
     """The loader came to its end: the program took all that there was."""
+    cycled: bool = False
+    """An ``itertools.cycle`` had stored its batches by then, to give them again."""
 
     @property
     def complete(self) -> bool:
@@ -533,6 +537,10 @@ def read_log(path: str) -> Log:
             current.seed, current.generators = event["seed"], event["states"]
         elif kind == "fetched" and event["number"] in passes:
             passes[event["number"]].drew.append(event["drew"])
+        elif kind == "rows":
+            passes[event["number"]].rows.append((event["path"], event["line"]))
+        elif kind == "cycled":
+            passes[event["number"]].cycled = True
         elif kind == "fed":
             passes[event["number"]].fed[-1].append(event["size"])
         elif kind == "loaded":
@@ -545,7 +553,11 @@ def read_log(path: str) -> Log:
             log.failures.append(event["reason"])
     of_workers = os.path.splitext(path)[0] + ".draws"
     if os.path.exists(of_workers):
-        log.draws = [*_events(of_workers)]
+        for event in _events(of_workers):
+            if "drawn" in event:
+                log.draws.append(event)
+            elif event["number"] in passes:
+                passes[event["number"]].drew.append(event["drew"])
     for loader in log.loaders:
         objects = {loader.number, loader.dataset, *(one["object"] for one in loader.samplers)}
         loader.loaded = not loaded.isdisjoint(objects)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from sampler_lint.harness.inside.draws import FEW
 from sampler_lint.harness.runs import Log, Pass, Stream
 from sampler_lint.properties import ENOUGH, Index, listed
-
-#: Fewer batches may draw, or not, for another reason: to set something up.
-FEW = 3
 
 #: Digests of the parts of a sample.
 Sample = tuple[int, ...]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+import gc
 import itertools
 import operator
 import os
@@ -11,7 +13,7 @@ import sys
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 #: The folder of the recorder's modules, whose frames are not the user's.
@@ -20,6 +22,16 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 #: Where what is installed lies.
 _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
 
+
+#: What takes a part of things, or keeps one of each; and how code does the latter itself.
+_PARTS = {
+    *("set", "dict", "unique", "unique_consecutive", "drop_duplicates"),
+    *("narrow", "index_select", "masked_select"),
+}
+_BY_KEY = {"STORE_SUBSCR", "MAP_ADD", "SET_ADD"}
+
+#: How many functions deep it is looked what becomes of a result.
+DEEPEST = 2
 
 #: More parts than a pipeline has, and fewer than a list of samples.
 STAGES = 64
@@ -186,6 +198,36 @@ def caller() -> FrameType | None:
     return frame
 
 
+def goes_on_to_cut(frame: FrameType) -> bool:
+    """Whether a function at work, or one of the user's that it names, takes a part of something
+    after the place where it is, or puts things in by their keys, so that none is there twice."""
+    return _cuts(frame.f_code, frame.f_lasti, frame.f_globals, type(self_of(frame)), DEEPEST)
+
+
+def _cuts(code: CodeType, after: int, known: dict[str, Any], owner: type, depth: int) -> bool:
+    before: Any = None
+    for one in dis.get_instructions(code):
+        if one.offset > after:
+            by_place = one.opname == "BINARY_SUBSCR" or one.argrepr == "[]"
+            by_name = before is not None and type(before.argval) is str
+            if "SLICE" in one.opname or one.opname in _BY_KEY or (by_place and not by_name):
+                return True
+            inner, name = one.argval, one.argval if type(one.argval) is str else ""
+            if name in _PARTS:
+                return True
+            if name:
+                methods = (vars(base)[name] for base in owner.__mro__ if name in vars(base))
+                function = known[name] if name in known else next(methods, None)
+                wrapped = attribute(function, "__wrapped__")
+                function = function if wrapped is None else wrapped
+                inner = function.__code__ if type(function) is FunctionType else None
+            users = type(inner) is CodeType and is_users(inner.co_filename)
+            if depth and users and _cuts(inner, -1, known, owner, depth - 1):
+                return True
+        before = one
+    return False
+
+
 def self_of(frame: FrameType) -> Any:
     """The first argument of the function at work: of a method, its object."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
@@ -239,6 +281,11 @@ def numbers_in(*named: dict[str, Any]) -> dict[str, int]:
         for name, value in held.items()
         if type(value) in (int, bool) and not name.startswith("__")
     }
+
+
+def is_cycled(iterator: Any) -> bool:
+    """Whether an ``itertools.cycle`` reads it, which stores all that it gets, to give it again."""
+    return any(type(one) is itertools.cycle for one in gc.get_referrers(iterator))
 
 
 def draws_an_order(frame: FrameType) -> bool:

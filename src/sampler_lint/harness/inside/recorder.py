@@ -316,6 +316,14 @@ class Recorder(Log):
             is_users(path) and not ours and not os.path.realpath(path).startswith(self._libraries)
         )
 
+    def frames(self) -> Iterator[FrameType]:
+        """What is at work, the innermost first, but for the recorder, torch and Python's own."""
+        frame = caller()
+        while frame is not None:
+            if not frame.f_code.co_filename.startswith(("<", HERE, *self._libraries)):
+                yield frame
+            frame = frame.f_back
+
     def _place(self, loader: Any = None) -> tuple[str, int]:
         """File and line at work: the first frame of the user's own code.
 
@@ -602,7 +610,7 @@ class Recorder(Log):
                 batch = next_batch(self)
             except StopIteration:
                 if self._sampler_lint is not None:
-                    self._sampler_lint.ended(LOADER_ENDED)
+                    self._sampler_lint.ended(LOADER_ENDED, self)
                 raise
             if self._sampler_lint is not None:
                 self._sampler_lint.yielded()
@@ -616,7 +624,7 @@ class Recorder(Log):
                 batch = next_batch(self)
             except BaseException as error:
                 if self._sampler_lint is not None:
-                    self._sampler_lint.stopped(error)
+                    self._sampler_lint.stopped(error, self)
                 raise
             if self._sampler_lint is not None and self._sampler_lint.looks:
                 self._sampler_lint.look(batch)

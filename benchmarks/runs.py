@@ -52,6 +52,7 @@ FRAMEWORKS = (
     "sixteenth_frameworks.txt",
     "seventeenth_frameworks.txt",
     "eighteenth_frameworks.txt",
+    "nineteenth_frameworks.txt",
 )
 #: What those import, so that their ranks need not.
 IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")

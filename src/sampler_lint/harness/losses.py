@@ -178,7 +178,7 @@ def overlapping(run: Run, jobs: Sequence[Sequence[Stream]]) -> Iterator[Diagnosi
     learned = [stream for job in jobs for stream in job]
     for job in run.streams():
         loader = job[0].loader
-        if loader.subset is None or any(one.learned or one.grad for one in job[0].passes):
+        if loader.subset is None or any(one.learned for one in job[0].passes):
             continue
         held = set(loader.subset)
         last = max(one.number for one in job[0].passes)

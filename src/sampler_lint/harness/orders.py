@@ -513,22 +513,18 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         if any(begun <= one.number < after.number for one in others):
             continue  # the rest of an epoch, read by another loader
         before = [one for one in every if one.number < saved[0].passes][-1:]
-        if not before or before[0].length is None or after.length != before[0].length:
+        if not before or after.length != before[0].length:
             continue
         (left,) = before
         steps = saved[0].steps - left.steps
         # If it was saved after another loader was read, each step is taken for a batch.
         done = saved[0].given if left.number == saved[0].passes - 1 else steps
         each = -(-done // max(steps, 1))
-        values = values_told(log, (left, after))
-        told = _fetched_ahead(left, after, done, values)
-        if values[0] == values[1]:
-            told = told or _wrong_rest(left, after, done, each)
-        if not stream.loader.loaded:
-            told = told or _misplaced(left, after, done, each, values)
-            told = told or _an_earlier_one(left, after, done, every)
-        elif not stream.loader.chooses:
-            told = told or _another_rest(left, after, done)
+        told = None
+        if stream.loader.iterable:
+            told = _stream_again(left, after, done)
+        elif left.length is not None:
+            told = _elsewhere(log, stream.loader, (left, after), (done, each), every)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -537,6 +533,41 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
                 (*places(run, job), *_calls(run, log)),
             )
             return
+
+
+def _elsewhere(
+    log: Log,
+    loader: Loader,
+    passes: tuple[Pass, Pass],
+    counts: tuple[int, int],
+    every: Sequence[Pass],
+) -> str | None:
+    """Where the pass in which it was saved was left, and where else the one after it begins.
+
+    ``counts`` are the batches that were read of it, and how many a step takes.
+    """
+    (left, after), (done, each), values = passes, counts, values_told(log, passes)
+    told = _fetched_ahead(left, after, done, values)
+    if values[0] == values[1]:
+        told = told or _wrong_rest(left, after, done, each)
+    if not loader.loaded:
+        told = told or _misplaced(left, after, done, each, values)
+        return told or _an_earlier_one(left, after, done, every)
+    return told or (None if loader.chooses else _another_rest(left, after, done))
+
+
+def _stream_again(left: Pass, after: Pass, done: int) -> str | None:
+    """A stream again from its beginning, of which ``done`` batches were read, and more are left."""
+    read = [samples for _, samples in left.contents[:done]]
+    again = [samples for _, samples in after.contents[:done]]
+    if left.ended or left.yielded > done + 1 or not 1 < done == len(read):
+        return None
+    if read != again or after.learned_from != 1 or len({*itertools.chain(*read)}) < ENOUGH:
+        return None
+    return (
+        f"after {done} batches of a stream, but the first pass after it was loaded learns from the "
+        f"same {done} again, from its beginning"
+    )
 
 
 def _wrong_rest(left: Pass, after: Pass, done: int, each: int) -> str | None:

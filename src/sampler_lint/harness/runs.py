@@ -164,7 +164,7 @@ class Loader:
     """The code of its dataset draws an order."""
     sources: list[dict[str, Any]] = field(default_factory=list)
     """Of iterable data, the dataset and those in it: the ``cls``, whether its code ``asks`` for
-    the rank, and its ``values`` that are numbers."""
+    the rank, the ``sampler`` in it that takes the epoch, and its ``values`` that are numbers."""
     lasting: bool = False
     """Its workers outlive a pass."""
     loaded: bool = False

@@ -93,16 +93,18 @@ def _note_rows(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
     shape = getattr(next(asked[name] for name in _GIVEN if name in asked), "shape", ())
     if last is None or last.has_learned:
         return
-    all_read = last.count if last.ended_at is not None else 0
-    if not 1 < next(iter(shape), 0) in (all_read, last.rows if recorder.looked else 0):
+    size = next(iter(shape), 0)
+    whole = size == last.count > last.rows
+    if size < 2 or not (whole or (recorder.looked and size == last.rows)):
         return
     every = [*recorder.frames()]
     users = [frame for frame in every if recorder.is_users(frame.f_code.co_filename)]
     at = every.index(users[0]) if users else 0
     if not users or (at and every[at - 1].f_code.co_name not in (*_GATHERS, "gather")):
         return
-    # A framework that calls the program may hand the result to another part of it.
-    if users != every[at : at + len(users)] or any(map(goes_on_to_cut, users)):
+    # What is kept of each batch, another part of the program may cut that a framework calls.
+    by_framework = users != every[at : at + len(users)]
+    if (by_framework and not whole) or any(map(goes_on_to_cut, users)):
         return
     path, line = os.path.abspath(users[0].f_code.co_filename), users[0].f_lineno
     recorder.note("rows", number=last.number, path=path, line=line)

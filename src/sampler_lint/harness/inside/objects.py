@@ -40,7 +40,10 @@ STAGES = 64
 _RANK_AND_SIZE = (("get_rank", "get_world_size"), ("RANK", "WORLD_SIZE"))
 
 #: What Python, NumPy and torch call the functions that put samples in a random order.
-_SHUFFLES = {"shuffle", "permutation", "permuted", "randperm", "randrange", "multinomial"}
+_SHUFFLES = {
+    *("shuffle", "permutation", "permuted", "randperm", "randrange", "multinomial"),
+    *("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler"),
+}
 
 #: Python's `sample` is a word for much else; it draws where its generator is named beside it.
 _SAMPLES = ({"sample", "random"}, {"sample", "Random"})
@@ -252,6 +255,20 @@ def shuffles_itself(thing: Any) -> bool:
     return False
 
 
+def epoch_sampler(thing: Any) -> str | None:
+    """The torch sampler that takes the epoch, if an object holds one that shuffles, or its code
+    makes one and does not say whether it is to."""
+    base = sys.modules["torch.utils.data"].DistributedSampler
+    for held in getattr(thing, "__dict__", {}).values():
+        if isinstance(held, base) and attribute(held, "shuffle") is True:
+            return class_name(held)
+    codes = [c for one in type(thing).__mro__ for f in [*vars(one).values()] for c in _codes_of(f)]
+    told = any(type(each) is tuple and "shuffle" in each for c in codes for each in c.co_consts)
+    used = () if told else of_module(type(thing)).values()
+    made = (one for one in used if isinstance(one, type) and issubclass(one, base))
+    return next((one.__qualname__ for one in made), None)
+
+
 def _stages(held: dict[str, Any]) -> Iterator[str]:
     """What the parts of a pipeline are called, as webdataset's are: a class, or its function."""
     for parts in [*held.values()]:
@@ -330,11 +347,15 @@ def _names_in(cls: type, *, users: bool = False) -> Iterator[set[str]]:
             continue
         names: set[str] = set()
         for function in vars(base).values():
-            for code in _codes(getattr(function, "__code__", None)):
+            for code in _codes_of(function):
                 if not users or is_users(code.co_filename):
                     names.update(code.co_names)
                     names.update(one for one in code.co_consts if type(one) is str)
         yield names
+
+
+def _codes_of(function: Any) -> Iterator[CodeType]:
+    return _codes(getattr(function, "__code__", None))
 
 
 def _codes(code: CodeType | None) -> Iterator[CodeType]:

@@ -54,6 +54,7 @@ from .objects import (
     chain,
     class_name,
     draws_an_order,
+    epoch_sampler,
     is_of_another,
     is_prime,
     is_users,
@@ -293,6 +294,7 @@ class Recorder(Log):
             {
                 "cls": class_name(one),
                 "asks": asks_for_rank(type(one)),
+                "sampler": epoch_sampler(one),
                 "values": numbers_in(
                     *map(vars, filter(is_dataclass, getattr(one, "__dict__", {}).values())),
                     of_module(type(one)),

@@ -53,6 +53,7 @@ FRAMEWORKS = (
     "seventeenth_frameworks.txt",
     "eighteenth_frameworks.txt",
     "nineteenth_frameworks.txt",
+    "twentieth_frameworks.txt",
 )
 #: What those import, so that their ranks need not.
 IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")

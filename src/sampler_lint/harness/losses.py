@@ -76,10 +76,11 @@ def _never_read(job: Sequence[Stream], every: Sequence[Share]) -> str | None:
 def dropped(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """Gradients of the last batches that are accumulated, and used by no step."""
     for one in job[0].passes:
-        unused, steps = one.dropped or (0, 0)
-        used, steps = one.learned - unused, steps - one.steps
+        unused, steps, ahead = one.dropped or (0, 0, 0)
+        learned = one.learned + ahead
+        used, steps = learned - unused, steps - one.steps
         each = used // steps if steps > 0 else 0
-        if one.learned == one.yielded and 0 < unused < each and used == each * steps:
+        if learned == one.yielded and 0 < unused < each and used == each * steps:
             yield Diagnosis(
                 "SMP405",
                 f"each step takes the gradients of {each} batches, and those of the last {unused} "

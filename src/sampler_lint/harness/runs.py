@@ -74,8 +74,9 @@ class Pass:
     """How many steps optimizers had taken when it began."""
     taken: int = 0
     """How many they took after that, until a pass began at later steps, or the program ended."""
-    dropped: tuple[int, int] | None = None
-    """How often gradients were computed at its end that no step has used, and the steps then."""
+    dropped: tuple[int, int, int] | None = None
+    """How often gradients were computed at its end that no step has used, the steps then, and how
+    many of its batches were given after its end."""
     reduced: list[tuple[str, int, list[float]]] = field(default_factory=list)
     """Where the program added up numbers over the ranks after it, before it learned again, and
     what this rank put in."""
@@ -262,6 +263,8 @@ class Log:
     """Groups of ranks that average the gradients of a model."""
     parts: list[tuple[int, ...]] = field(default_factory=list)
     """Groups of ranks each of which holds a part of one parameter."""
+    exchanges: list[tuple[int, ...]] = field(default_factory=list)
+    """Groups that exchange what a model makes of each sample before gradients are computed."""
     gradients: dict[tuple[int, int], int | None] = field(default_factory=dict)
     """Checksums of what optimizers were given: by optimizer, and by its step."""
     inputs: list[Inputs] = field(default_factory=list)
@@ -485,8 +488,8 @@ def read_log(path: str) -> Log:
             log.groups = [tuple(one) for one in event["ranks"]]
         elif kind == "averages":
             log.averages.append(tuple(event["ranks"]))
-        elif kind == "parts":
-            log.parts.append(tuple(event["ranks"]))
+        elif kind in ("parts", "exchanges"):
+            (log.parts if kind == "parts" else log.exchanges).append(tuple(event["ranks"]))
         elif kind == "step":
             log.gradients[event["optimizer"], event["step"]] = event["gradients"]
             log.stepped.setdefault(event["optimizer"], []).append(len(passes))
@@ -502,7 +505,8 @@ def read_log(path: str) -> Log:
             now = Saved(len(passes), event["steps"], event["given"], learned)
             (log.written if kind == "saved" else log.saved).append(now)
         elif kind == "dropped":
-            passes[event["number"]].dropped = event["backwards"], event["steps"]
+            unused = event["backwards"], event["steps"], event["ahead"]
+            passes[event["number"]].dropped = unused
         elif kind == "reduced" and event["number"] in passes:
             one = passes[event["number"]]
             metrics = one.gathered if event["gathered"] else one.reduced

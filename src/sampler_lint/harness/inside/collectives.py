@@ -6,10 +6,11 @@ import functools
 import os
 import sys
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from .content import DEPTH
-from .objects import caller, class_name, goes_on_to_cut
+from .objects import HERE, caller, class_name, goes_on_to_cut
 
 #: Exchanges over ranks that are looked at after a loader, and numbers in one of them.
 SUMS = 8
@@ -56,9 +57,14 @@ def _noting(recorder: Any, original: Any) -> Any:
 
 
 def _asked(function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    return dict(_signature(function).bind(*args, **kwargs).arguments)
+
+
+@functools.cache
+def _signature(function: Any) -> Any:
     import inspect  # not before torch does
 
-    return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    return inspect.signature(function)
 
 
 def _note_metric(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
@@ -97,7 +103,8 @@ def _note_rows(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
     whole = size == last.count > last.rows
     if size < 2 or not (whole or (recorder.looked and size == last.rows)):
         return
-    every = [*recorder.frames()]
+    last.gathers += 1
+    every = [*_frames(recorder)] if last.gathers <= SUMS else []
     users = [frame for frame in every if recorder.is_users(frame.f_code.co_filename)]
     at = every.index(users[0]) if users else 0
     if not users or (at and every[at - 1].f_code.co_name not in (*_GATHERS, "gather")):
@@ -108,6 +115,15 @@ def _note_rows(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
         return
     path, line = os.path.abspath(users[0].f_code.co_filename), users[0].f_lineno
     recorder.note("rows", number=last.number, path=path, line=line)
+
+
+def _frames(recorder: Any) -> Iterator[FrameType]:
+    """What is at work, the innermost first, but for the recorder, torch and Python's own."""
+    frame = caller()
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(("<", HERE, *recorder.libraries)):
+            yield frame
+        frame = frame.f_back
 
 
 def _size(thing: Any) -> int:

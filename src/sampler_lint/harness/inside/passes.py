@@ -81,6 +81,8 @@ class Pass:
         self.looks = looked_at
         self._awaited: list[list[Any] | None] = []
         self._looked_into = 0
+        #: How often the program gathered what it made of samples, as far as that was looked at.
+        self.gathers = 0
         #: How many samples the batch holds that was looked into last.
         self.rows = 0
         state = [0] * STATE

@@ -80,7 +80,7 @@ class Recorder(Log):
         self._torch: Any = sys.modules["torch"]
         self.data: Any = sys.modules["torch.utils.data"]
         self._at_first = dict(draws.unseeded_states())
-        self._libraries = tuple(
+        self.libraries = tuple(
             os.path.join(os.path.realpath(path), "")
             for path in (
                 os.path.dirname(str(self._torch.__file__)),
@@ -314,17 +314,7 @@ class Recorder(Log):
     def is_users(self, path: str) -> bool:
         """Whether a file is no library's, as far as its path tells."""
         ours = path.startswith(HERE)
-        return (
-            is_users(path) and not ours and not os.path.realpath(path).startswith(self._libraries)
-        )
-
-    def frames(self) -> Iterator[FrameType]:
-        """What is at work, the innermost first, but for the recorder, torch and Python's own."""
-        frame = caller()
-        while frame is not None:
-            if not frame.f_code.co_filename.startswith(("<", HERE, *self._libraries)):
-                yield frame
-            frame = frame.f_back
+        return is_users(path) and not ours and not os.path.realpath(path).startswith(self.libraries)
 
     def _place(self, loader: Any = None) -> tuple[str, int]:
         """File and line at work: the first frame of the user's own code.
@@ -338,7 +328,7 @@ class Recorder(Log):
             if loader is None or self_of(frame) is not loader:
                 if self.is_users(path):
                     return os.path.abspath(path), frame.f_lineno
-                if not path.startswith(("<", HERE, *self._libraries)):
+                if not path.startswith(("<", HERE, *self.libraries)):
                     library = library or (path, frame.f_lineno)
             frame = frame.f_back
         return library or ("<unknown>", 0)
@@ -503,10 +493,12 @@ class Recorder(Log):
         unused, last = self.backwards - self.learning.used, self.last
         if not unused or last is None or last is self._dropped or not self.learning.used:
             return
-        if last.ended_at == self.backwards:
+        # A framework that reads one batch ahead gives the last one after the end.
+        ahead = -1 if last.ended_at is None else self.backwards - last.ended_at
+        if ahead in (0, 1):
             self._dropped = last
-            steps = self.learning.taken
-            self.guarded(self.note, "dropped", number=last.number, backwards=unused, steps=steps)
+            told = {"backwards": unused, "steps": self.learning.taken, "ahead": ahead}
+            self.guarded(self.note, "dropped", number=last.number, **told)
 
     def note_saved(self, kind: str) -> None:
         """Note that something was saved, and how much each pass had given to learn from by then.

@@ -39,6 +39,7 @@ PLAIN = (
     "thirteenth.txt",
     "fourteenth.txt",
     "fifteenth.txt",
+    "eighteenth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",
@@ -51,6 +52,9 @@ FRAMEWORKS = (
     "fifteenth_frameworks.txt",
     "sixteenth_frameworks.txt",
     "seventeenth_frameworks.txt",
+    "eighteenth_frameworks.txt",
+    "nineteenth_frameworks.txt",
+    "twentieth_frameworks.txt",
 )
 #: What those import, so that their ranks need not.
 IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")

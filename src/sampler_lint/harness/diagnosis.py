@@ -48,7 +48,7 @@ from sampler_lint.harness.samples import (
     stream_faults,
     unheard_epochs,
 )
-from sampler_lint.harness.teams import apart, parted, teams
+from sampler_lint.harness.teams import apart, exchange, parted, teams
 from sampler_lint.harness.told import Diagnosis, Evidence, percent, places, span, spot
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import (
@@ -77,7 +77,10 @@ def diagnose(run: Run) -> list[Diagnosis]:
         # Of those that nobody knows to average, each has to read all, or shares with the rest.
         size = run.ranks[0].log.world_size if together is None and run.ranks else len(team)
         for job in filter(_with_gradients, training_jobs(part)):
-            divided = size > 1 and len(job) == size and divide_batches(job)
+            every = size > 1 and len(job) == size
+            divided = every and (
+                divide_batches(job) or (exchange(part) and _drawn_alike(observed(job)))
+            )
             found += _streamed(part, job) if learns(run) and not divided else ()
             found += lost(part, job) if learns(run) and len(job) == size and not divided else ()
             if size > 1:

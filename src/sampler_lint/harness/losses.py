@@ -76,10 +76,11 @@ def _never_read(job: Sequence[Stream], every: Sequence[Share]) -> str | None:
 def dropped(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """Gradients of the last batches that are accumulated, and used by no step."""
     for one in job[0].passes:
-        unused, steps = one.dropped or (0, 0)
-        used, steps = one.learned - unused, steps - one.steps
+        unused, steps, ahead = one.dropped or (0, 0, 0)
+        learned = one.learned + ahead
+        used, steps = learned - unused, steps - one.steps
         each = used // steps if steps > 0 else 0
-        if one.learned == one.yielded and 0 < unused < each and used == each * steps:
+        if learned == one.yielded and 0 < unused < each and used == each * steps:
             yield Diagnosis(
                 "SMP405",
                 f"each step takes the gradients of {each} batches, and those of the last {unused} "
@@ -101,9 +102,21 @@ def miscounted(run: Run) -> Iterator[Diagnosis]:
             continue
         where, read = spot(loader, job[0].passes), tuple(places(run, job))
         every = [found for _, _, found in shares(observed(job))]
+        padded = bool(every) and every[0].repeats > 0 and not every[0].missing
+        if padded and not every[0].overlaps and (gathered := _gathered(job)):
+            path, line = gathered
+            yield Diagnosis(
+                "SMP504",
+                f"{every[0].repeats} of {every[0].expected} samples are evaluated twice, to make "
+                f"the ranks equally long, and what the model makes of them is gathered twice; "
+                f"leave the padding out",
+                *where,
+                (*read, Evidence("gathered here", relative(path, run.root), line)),
+            )
+            continue
         added = _counted(job)
         shuffled = loader.shuffling and len({one.checksum for one in job[0].passes}) > 1
-        if added and len(job) > 1 and every and every[0].repeats and not every[0].missing:
+        if added and len(job) > 1 and padded:
             if every[0].repeats < min(len(job), every[0].expected):
                 path, line = added
                 yield Diagnosis(
@@ -151,6 +164,12 @@ def _counted(job: Sequence[Stream]) -> tuple[str, int] | None:
     return None
 
 
+def _gathered(job: Sequence[Stream]) -> tuple[str, int] | None:
+    """Where all ranks gather what they make of each sample, of which none is left out."""
+    places = [{place for one in stream.passes for place in one.rows} for stream in job]
+    return min(set.intersection(*places), default=None) if len(job) > 1 else None
+
+
 def _few(gathered: list[tuple[str, int, list[float]]]) -> list[tuple[str, int, list[float]]]:
     return gathered if all(values for _, _, values in gathered) else []
 
@@ -160,7 +179,7 @@ def overlapping(run: Run, jobs: Sequence[Sequence[Stream]]) -> Iterator[Diagnosi
     learned = [stream for job in jobs for stream in job]
     for job in run.streams():
         loader = job[0].loader
-        if loader.subset is None or any(one.learned or one.grad for one in job[0].passes):
+        if loader.subset is None or any(one.learned for one in job[0].passes):
             continue
         held = set(loader.subset)
         last = max(one.number for one in job[0].passes)

@@ -322,9 +322,22 @@ def replayed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """Batches that were kept and are learned from again, after the loader's end."""
     log, last = run.ranks[0].log, job[0].passes[-1]
     every = [one for loader in log.loaders for one in loader.passes]
-    if last is not max(every, key=lambda one: one.number) or not (last.ended and log.exit):
+    if not (last.ended and log.exit):
         return
     more = log.exit["backwards"] - last.backwards
+    loader = job[0].loader
+    if last.cycled and last.learned and (loader.shuffling or loader.shuffles):
+        if more >= last.yielded > 1:
+            yield Diagnosis(
+                "SMP102",
+                "`itertools.cycle` stores the batches of its first pass, and gives them again in "
+                "the same order; iterate the loader in every epoch",
+                *spot(loader, [last]),
+                tuple(places(run, job)),
+            )
+        return
+    if last is not max(every, key=lambda one: one.number):
+        return
     unheard = {str(call.value) for call in _calls_of(log, job[0]) if call.passes > last.number}
     if not last.learned and len(unheard) > 1 and more >= last.yielded and last.count >= ENOUGH:
         yield Diagnosis(
@@ -508,22 +521,20 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         if any(begun <= one.number < after.number for one in others):
             continue  # the rest of an epoch, read by another loader
         before = [one for one in every if one.number < saved[0].passes][-1:]
-        if not before or before[0].length is None:
+        if not before:
             continue
         (left,) = before
         steps = saved[0].steps - left.steps
         # If it was saved after another loader was read, each step is taken for a batch.
         done = saved[0].given if left.number == saved[0].passes - 1 else steps
         each = -(-done // max(steps, 1))
-        if after.length == left.length:
-            told = _wrongly_in_step(log, stream.loader, left, after, done, each, every)
-        else:
-            told = _wrong_part(log, left, after, done, each)
-            values = values_told(log, (left, after))
-            if _is_a_rest(log, left, after):
-                if values[0] == values[1]:
-                    told = told or _wrong_rest(left, after, done, each)
-                told = told or _another_rest(left, after, done)
+        told = None
+        if stream.loader.iterable:
+            told = _stream_again(left, after, done) if after.length == left.length else None
+        elif left.length is not None and after.length == left.length:
+            told = _elsewhere(log, stream.loader, (left, after), (done, each), every)
+        elif left.length is not None:
+            told = _wrong_part(log, (left, after), done, each)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -534,27 +545,57 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             return
 
 
-def _wrongly_in_step(
-    log: Log, loader: Loader, left: Pass, after: Pass, done: int, each: int, every: Sequence[Pass]
+def _elsewhere(
+    log: Log,
+    loader: Loader,
+    passes: tuple[Pass, Pass],
+    counts: tuple[int, int],
+    every: Sequence[Pass],
 ) -> str | None:
-    """Where a pass of the same length as before goes on wrongly."""
-    values = values_told(log, (left, after))
+    """Where the pass in which it was saved was left, and where else the one after it begins.
+
+    ``counts`` are the batches that were read of it, and how many a step takes.
+    """
+    (left, after), (done, each), values = passes, counts, values_told(log, passes)
     told = _fetched_ahead(left, after, done, values)
     if values[0] == values[1]:
         told = told or _wrong_rest(left, after, done, each)
     if not loader.loaded:
         told = told or _misplaced(left, after, done, each, values)
-        told = told or _an_earlier_one(left, after, done, every)
-    elif not loader.chooses:
+        return told or _an_earlier_one(left, after, done, every)
+    return told or (None if loader.chooses else _another_rest(left, after, done))
+
+
+def _stream_again(left: Pass, after: Pass, done: int) -> str | None:
+    """A stream again from its beginning, of which ``done`` batches were read, and more are left."""
+    read = [samples for _, samples in left.contents[:done]]
+    again = [samples for _, samples in after.contents[:done]]
+    if left.ended or not 1 < done == len(read):
+        return None
+    if read != again or after.learned_from != 1 or len({*itertools.chain(*read)}) < ENOUGH:
+        return None
+    return (
+        f"after {done} batches of a stream, but the first pass after it was loaded learns from the "
+        f"same {done} again, from its beginning"
+    )
+
+
+def _wrong_part(log: Log, passes: tuple[Pass, Pass], done: int, each: int) -> str | None:
+    """Where the rest of an epoch begins that a shorter pass reads."""
+    (left, after), values = passes, values_told(log, passes)
+    told = _wrong_end(log, passes, done, each)
+    if _is_a_rest(log, left, after):
+        if values[0] == values[1]:
+            told = told or _wrong_rest(left, after, done, each)
         told = told or _another_rest(left, after, done)
     return told
 
 
-def _wrong_part(log: Log, left: Pass, after: Pass, done: int, each: int) -> str | None:
-    """Where the rest of an epoch begins that a loader of its own reads, as the end of a list."""
+def _wrong_end(log: Log, passes: tuple[Pass, Pass], done: int, each: int) -> str | None:
+    """Where it begins if a loader of its own reads it, as the end of a list."""
+    left = passes[0]
     whole, rest = (
-        next(loader.subset for loader in log.loaders if one in loader.passes)
-        for one in (left, after)
+        next(loader.subset for loader in log.loaders if one in loader.passes) for one in passes
     )
     size = max(map(len, left.batches), default=0)
     if not whole or not rest or len(rest) >= len(whole) or whole[-len(rest) :] != rest:

@@ -66,21 +66,24 @@ class Pass:
     fed: list[list[int]] = field(default_factory=list)
     """Of the same batches, how many those tensors held that wrapped models were given then."""
     drew: list[bool] = field(default_factory=list)
-    """Of the same batches, whether they were fetched with random numbers, in the process that reads
-    the loader."""
+    """Of the same batches, or of the first that its workers fetched, whether they were fetched
+    with random numbers."""
     backwards: int = 0
     """How often the process had computed gradients when the loader ended."""
     steps: int = 0
     """How many steps optimizers had taken when it began."""
     taken: int = 0
     """How many they took after that, until a pass began at later steps, or the program ended."""
-    dropped: tuple[int, int] | None = None
-    """How often gradients were computed at its end that no step has used, and the steps then."""
+    dropped: tuple[int, int, int] | None = None
+    """How often gradients were computed at its end that no step has used, the steps then, and how
+    many of its batches were given after its end."""
     reduced: list[tuple[str, int, list[float]]] = field(default_factory=list)
     """Where the program added up numbers over the ranks after it, before it learned again, and
     what this rank put in."""
     gathered: list[tuple[str, int, list[float]]] = field(default_factory=list)
     """The same where it gathered them; no numbers if there were more than a few."""
+    rows: list[tuple[str, int]] = field(default_factory=list)
+    """Where it gathered what it made of each sample of a batch, and left none out."""
     batches: list[list[Index]] = field(default_factory=list)
     """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
@@ -101,6 +104,8 @@ class Pass:
     """The index sampler (of an iterable dataset: the loader) came to its end."""
     ended: bool = False
     """The loader came to its end: the program took all that there was."""
+    cycled: bool = False
+    """An ``itertools.cycle`` had stored its batches by then, to give them again."""
 
     @property
     def complete(self) -> bool:
@@ -160,7 +165,7 @@ class Loader:
     """The code of its dataset draws an order."""
     sources: list[dict[str, Any]] = field(default_factory=list)
     """Of iterable data, the dataset and those in it: the ``cls``, whether its code ``asks`` for
-    the rank, and its ``values`` that are numbers."""
+    the rank, the ``sampler`` in it that takes the epoch, and its ``values`` that are numbers."""
     lasting: bool = False
     """Its workers outlive a pass."""
     loaded: bool = False
@@ -258,6 +263,8 @@ class Log:
     """Groups of ranks that average the gradients of a model."""
     parts: list[tuple[int, ...]] = field(default_factory=list)
     """Groups of ranks each of which holds a part of one parameter."""
+    exchanges: list[tuple[int, ...]] = field(default_factory=list)
+    """Groups that exchange what a model makes of each sample before gradients are computed."""
     gradients: dict[tuple[int, int], int | None] = field(default_factory=dict)
     """Checksums of what optimizers were given: by optimizer, and by its step."""
     inputs: list[Inputs] = field(default_factory=list)
@@ -488,8 +495,8 @@ def read_log(path: str) -> Log:
             log.groups = [tuple(one) for one in event["ranks"]]
         elif kind == "averages":
             log.averages.append(tuple(event["ranks"]))
-        elif kind == "parts":
-            log.parts.append(tuple(event["ranks"]))
+        elif kind in ("parts", "exchanges"):
+            (log.parts if kind == "parts" else log.exchanges).append(tuple(event["ranks"]))
         elif kind == "step":
             log.gradients[event["optimizer"], event["step"]] = event["gradients"]
             log.stepped.setdefault(event["optimizer"], []).append(len(passes))
@@ -505,7 +512,8 @@ def read_log(path: str) -> Log:
             now = Saved(len(passes), event["steps"], event["given"], learned)
             (log.written if kind == "saved" else log.saved).append(now)
         elif kind == "dropped":
-            passes[event["number"]].dropped = event["backwards"], event["steps"]
+            unused = event["backwards"], event["steps"], event["ahead"]
+            passes[event["number"]].dropped = unused
         elif kind == "reduced" and event["number"] in passes:
             one = passes[event["number"]]
             metrics = one.gathered if event["gathered"] else one.reduced
@@ -540,6 +548,10 @@ def read_log(path: str) -> Log:
             current.seed, current.generators = event["seed"], event["states"]
         elif kind == "fetched" and event["number"] in passes:
             passes[event["number"]].drew.append(event["drew"])
+        elif kind == "rows":
+            passes[event["number"]].rows.append((event["path"], event["line"]))
+        elif kind == "cycled":
+            passes[event["number"]].cycled = True
         elif kind == "fed":
             passes[event["number"]].fed[-1].append(event["size"])
         elif kind == "loaded":
@@ -554,7 +566,11 @@ def read_log(path: str) -> Log:
             log.full = max(passes, default=0)
     of_workers = os.path.splitext(path)[0] + ".draws"
     if os.path.exists(of_workers):
-        log.draws = [*_events(of_workers)]
+        for event in _events(of_workers):
+            if "drawn" in event:
+                log.draws.append(event)
+            elif event["number"] in passes:
+                passes[event["number"]].drew.append(event["drew"])
     for loader in log.loaders:
         objects = {loader.number, loader.dataset, *(one["object"] for one in loader.samplers)}
         loader.loaded = not loaded.isdisjoint(objects)

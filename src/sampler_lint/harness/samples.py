@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from sampler_lint.harness.inside.draws import FEW
 from sampler_lint.harness.runs import Log, Pass, Stream
 from sampler_lint.properties import ENOUGH, Index, listed
-
-#: Fewer batches may draw, or not, for another reason: to set something up.
-FEW = 3
 
 #: Digests of the parts of a sample.
 Sample = tuple[int, ...]
@@ -184,10 +182,19 @@ def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str
     """Epochs that are alike, though the program, or a generator, says that they are not to be."""
     stream, log = job[0], logs[0]
     reads = [_stream_of(one) for one in stream.passes if one.contents]
-    if stream.loader.shuffles and len(reads) == 1 and (times := _times_over(reads[0])):
+    carrier = next(filter(None, (one["sampler"] for one in stream.loader.sources)), None)
+    once = len(reads) == 1 and _times_over(reads[0])
+    if carrier and once:
+        yield (
+            "SMP102",
+            f"the stream gives the same samples {once} times in one order: {carrier}, which "
+            f"makes it, is told no other epoch; call its `set_epoch` at the start of every round",
+        )
+        return
+    if stream.loader.shuffles and once:
         yield (
             "SMP106",
-            f"the stream gives the same samples {times} times in one order: the dataset draws its "
+            f"the stream gives the same samples {once} times in one order: the dataset draws its "
             f"order from one state each time; seed it with the number of the round, or let it go "
             f"on drawing",
         )
@@ -211,6 +218,12 @@ def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str
             "SMP106",
             f"{alike}: the dataset draws its order from one state in every epoch; seed it with the "
             f"epoch, or let it go on drawing",
+        )
+    elif carrier:
+        yield (
+            "SMP102",
+            f"{alike}: {carrier}, which makes the order, is told no other epoch; call its "
+            f"`set_epoch` at the start of every epoch",
         )
     elif stream.passes[0].random:
         yield (

@@ -36,9 +36,19 @@ def parted(run: Run) -> list[list[int]]:
     """The places of ranks that hold parts of one model, without averaging: they read alike."""
     numbers = {rank.rank: place for place, rank in enumerate(run.ranks)}
     together = teams(run) or []
-    groups = {group for rank in run.ranks for group in rank.log.parts}
+    logs = [rank.log for rank in run.ranks]
+    groups = {group for log in logs for group in (*log.parts, *log.exchanges)}
     found = [sorted(numbers[one] for one in group if one in numbers) for group in sorted(groups)]
     return [one for one in found if not any(set(one) <= set(team) for team in together)]
+
+
+def exchange(run: Run) -> bool:
+    """Whether all of these ranks exchange what they make of each sample, as those do of which each
+    computes a part."""
+    numbers = {rank.rank: place for place, rank in enumerate(run.ranks)}
+    groups = [group for rank in run.ranks for group in rank.log.exchanges]
+    inside = ([numbers[one] for one in group if one in numbers] for group in groups)
+    return len(_joined(len(numbers), inside)) == 1
 
 
 def _learn_alike(one: Log, other: Log) -> bool:

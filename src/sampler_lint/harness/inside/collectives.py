@@ -6,10 +6,11 @@ import functools
 import os
 import sys
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from .content import DEPTH
-from .objects import caller, class_name
+from .objects import HERE, caller, class_name, goes_on_to_cut
 
 #: Exchanges over ranks that are looked at after a loader, and numbers in one of them.
 SUMS = 8
@@ -18,6 +19,11 @@ SUMS = 8
 _SUMS = ("all_reduce", "reduce")
 _GATHERS = ("all_gather", "all_gather_into_tensor", "all_gather_object", "gather", "gather_object")
 
+#: Those that hand something on to one other rank, and what that is there.
+_HANDS_ON = {"send": "send", "isend": "send", "recv": "recv", "irecv": "recv"}
+#: Of these, what torch knows again by its identity when several go out together.
+_KNOWN_AGAIN = ("isend", "irecv")
+
 #: What they call that which this rank puts in.
 _GIVEN = ("tensor", "input_tensor", "obj")
 
@@ -25,10 +31,13 @@ _GIVEN = ("tensor", "input_tensor", "obj")
 def patch_collectives(recorder: Any, module: Any) -> None:
     """Note where the program adds up over ranks what it has not learned from: metrics; and with
     whom it exchanges what a model makes of a batch."""
-    for name in (*_SUMS, *_GATHERS, "send", "recv"):
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    for name in (*_SUMS, *_GATHERS, *_HANDS_ON):
         original = getattr(module, name, None)
         if original is not None:
             setattr(module, name, _noting(recorder, original))
+        if name in _KNOWN_AGAIN and getattr(c10d, name, None) is original:
+            setattr(c10d, name, getattr(module, name))
 
 
 def _noting(recorder: Any, original: Any) -> Any:
@@ -38,6 +47,8 @@ def _noting(recorder: Any, original: Any) -> Any:
     def collective(*args: Any, **kwargs: Any) -> Any:
         if recorder.counting and name in (*_SUMS, *_GATHERS):
             recorder.guarded(_note_metric, recorder, original, args, kwargs)
+        if (recorder.looked or recorder.counting) and name in _GATHERS:
+            recorder.guarded(_note_rows, recorder, original, args, kwargs)
         if recorder.looked and name not in _GATHERS:
             recorder.guarded(_note_exchanged, recorder, original, args, kwargs)
         return original(*args, **kwargs)
@@ -46,9 +57,14 @@ def _noting(recorder: Any, original: Any) -> Any:
 
 
 def _asked(function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    return dict(_signature(function).bind(*args, **kwargs).arguments)
+
+
+@functools.cache
+def _signature(function: Any) -> Any:
     import inspect  # not before torch does
 
-    return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    return inspect.signature(function)
 
 
 def _note_metric(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
@@ -70,6 +86,44 @@ def _note_metric(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
     path, line = os.path.abspath(frame.f_code.co_filename), frame.f_lineno
     number = recorder.begun - 1
     recorder.note("reduced", number=number, path=path, line=line, values=values, gathered=gathers)
+
+
+def _note_rows(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
+    """Note that the program gathers from all ranks what it made of each sample of the batch, or of
+    all that it has read, and leaves nothing of it out after that.
+
+    A library does it for the program where it is asked to gather; what else it is asked for may
+    leave something out itself.
+    """
+    last, asked = recorder.last, _asked(function, args, kwargs)
+    shape = getattr(next(asked[name] for name in _GIVEN if name in asked), "shape", ())
+    if last is None or last.has_learned:
+        return
+    size = next(iter(shape), 0)
+    whole = size == last.count > last.rows
+    if size < 2 or not (whole or (recorder.looked and size == last.rows)):
+        return
+    last.gathers += 1
+    every = [*_frames(recorder)] if last.gathers <= SUMS else []
+    users = [frame for frame in every if recorder.is_users(frame.f_code.co_filename)]
+    at = every.index(users[0]) if users else 0
+    if not users or (at and every[at - 1].f_code.co_name not in (*_GATHERS, "gather")):
+        return
+    # What is kept of each batch, another part of the program may cut that a framework calls.
+    by_framework = users != every[at : at + len(users)]
+    if (by_framework and not whole) or any(map(goes_on_to_cut, users)):
+        return
+    path, line = os.path.abspath(users[0].f_code.co_filename), users[0].f_lineno
+    recorder.note("rows", number=last.number, path=path, line=line)
+
+
+def _frames(recorder: Any) -> Iterator[FrameType]:
+    """What is at work, the innermost first, but for the recorder, torch and Python's own."""
+    frame = caller()
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(("<", HERE, *recorder.libraries)):
+            yield frame
+        frame = frame.f_back
 
 
 def _size(thing: Any) -> int:
@@ -94,7 +148,7 @@ def _numbers(thing: Any, depth: int) -> Iterator[float]:
 
 def _note_exchanged(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
     """Note with whom numbers are exchanged that a model made of the batch's samples."""
-    last, how = recorder.last, function.__name__
+    last, how = recorder.last, _HANDS_ON.get(function.__name__, function.__name__)
     asked = _asked(function, args, kwargs)
     tensor, group = asked["tensor"], asked.get("group")
     if last is None or last.has_learned or last.ended_at is not None:
@@ -105,6 +159,11 @@ def _note_exchanged(recorder: Any, function: Any, args: Any, kwargs: Any) -> Non
         return  # parameters, which local SGD averages
     dist: Any = sys.modules["torch.distributed"]
     ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
-    if how in ("send", "recv"):
-        ranks = [dist.get_rank(), asked.get("dst", asked.get("src"))]
+    if how in _HANDS_ON:
+        peers = [asked[name] for name in ("dst", "src") if asked.get(name) is not None]
+        places = [asked.get(name) for name in ("group_dst", "group_src")]
+        within = [ranks[place] for place in places if place is not None]
+        if not peers and not within:
+            return  # from whoever sends first
+        ranks = [dist.get_rank(), *peers, *within]
     recorder.learning.exchanged((last.number, last.given), how, ranks)

@@ -20,14 +20,27 @@ from .tape import CLOEXEC
 _STATES = {"random": "getstate", "numpy": "bit_generator", "torch": "get_state"}
 
 
+#: Fewer fetches may draw, or not, for another reason: to set something up.
+FEW = 3
+
+
 def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
-    """Append to ``path`` each generator from which the first fetch has drawn: its states before it
-    and after it. One that is seeded for every sample has a state of its own after it."""
+    """Append to ``path`` each generator from which a worker's first fetch has drawn: its states
+    before it and after it, and whether it and the next have drawn at all.
+
+    One that is seeded for every sample has a state of its own after it.
+    """
     before = dict(_states(fetcher))
     fetch = fetcher.fetch
 
+    def append(**noted: Any) -> None:
+        line = json.dumps({**about, **noted}) + "\n"
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)
+        os.write(file, line.encode("ascii"))
+        os.close(file)
+
     def first(*args: Any) -> Any:
-        del fetcher.fetch
+        fetcher.fetch = fetch
         batch = fetch(*args)
         with contextlib.suppress(Exception):
             after = dict(_states(fetcher))
@@ -37,10 +50,9 @@ def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
                 if before.get(name) != one
             }
             if drawn:
-                line = json.dumps({**about, "drawn": drawn, "batch": _digest(args)}) + "\n"
-                file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)
-                os.write(file, line.encode("ascii"))
-                os.close(file)
+                append(drawn=drawn, batch=_digest(args))
+            append(drew=bool(drawn))
+            watch_fetches(fetcher, FEW - 1, lambda drew: append(drew=drew))
         return batch
 
     fetcher.fetch = first

@@ -76,7 +76,7 @@ class Learning:
             self._exchanging[members] = batch, {*ways, ""}
             self._exchanged[members] = self._exchanged.get(members, 0) + 1
             if self._exchanged[members] == FEW_EXCHANGES:
-                self.tell("parts", members)
+                self.tell("exchanges", members)
 
     def stepped(self, optimizer: Any, backwards: int) -> None:
         """Note what the optimizer was given, at steps 1, 2, 4, 8 …

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+import gc
 import itertools
 import operator
 import os
@@ -11,7 +13,7 @@ import sys
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 #: The folder of the recorder's modules, whose frames are not the user's.
@@ -21,6 +23,16 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
 
 
+#: What takes a part of things, or keeps one of each; and how code does the latter itself.
+_PARTS = {
+    *("set", "dict", "unique", "unique_consecutive", "drop_duplicates"),
+    *("narrow", "index_select", "masked_select"),
+}
+_BY_KEY = {"STORE_SUBSCR", "MAP_ADD", "SET_ADD"}
+
+#: How many functions deep it is looked what becomes of a result.
+DEEPEST = 2
+
 #: More parts than a pipeline has, and fewer than a list of samples.
 STAGES = 64
 
@@ -28,7 +40,10 @@ STAGES = 64
 _RANK_AND_SIZE = (("get_rank", "get_world_size"), ("RANK", "WORLD_SIZE"))
 
 #: What Python, NumPy and torch call the functions that put samples in a random order.
-_SHUFFLES = {"shuffle", "permutation", "permuted", "randperm", "randrange", "multinomial"}
+_SHUFFLES = {
+    *("shuffle", "permutation", "permuted", "randperm", "randrange", "multinomial"),
+    *("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler"),
+}
 
 #: Python's `sample` is a word for much else; it draws where its generator is named beside it.
 _SAMPLES = ({"sample", "random"}, {"sample", "Random"})
@@ -186,6 +201,36 @@ def caller() -> FrameType | None:
     return frame
 
 
+def goes_on_to_cut(frame: FrameType) -> bool:
+    """Whether a function at work, or one of the user's that it names, takes a part of something
+    after the place where it is, or puts things in by their keys, so that none is there twice."""
+    return _cuts(frame.f_code, frame.f_lasti, frame.f_globals, type(self_of(frame)), DEEPEST)
+
+
+def _cuts(code: CodeType, after: int, known: dict[str, Any], owner: type, depth: int) -> bool:
+    before: Any = None
+    for one in dis.get_instructions(code):
+        if one.offset > after:
+            by_place = one.opname == "BINARY_SUBSCR" or one.argrepr == "[]"
+            by_name = before is not None and type(before.argval) is str
+            if "SLICE" in one.opname or one.opname in _BY_KEY or (by_place and not by_name):
+                return True
+            inner, name = one.argval, one.argval if type(one.argval) is str else ""
+            if name in _PARTS:
+                return True
+            if name:
+                methods = (vars(base)[name] for base in owner.__mro__ if name in vars(base))
+                function = known[name] if name in known else next(methods, None)
+                wrapped = attribute(function, "__wrapped__")
+                function = function if wrapped is None else wrapped
+                inner = function.__code__ if type(function) is FunctionType else None
+            users = type(inner) is CodeType and is_users(inner.co_filename)
+            if depth and users and _cuts(inner, -1, known, owner, depth - 1):
+                return True
+        before = one
+    return False
+
+
 def self_of(frame: FrameType) -> Any:
     """The first argument of the function at work: of a method, its object."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
@@ -208,6 +253,20 @@ def shuffles_itself(thing: Any) -> bool:
         if any("shuffle" in name for name in _stages(held)):
             return True
     return False
+
+
+def epoch_sampler(thing: Any) -> str | None:
+    """The torch sampler that takes the epoch, if an object holds one that shuffles, or its code
+    makes one and does not say whether it is to."""
+    base = sys.modules["torch.utils.data"].DistributedSampler
+    for held in getattr(thing, "__dict__", {}).values():
+        if isinstance(held, base) and attribute(held, "shuffle") is True:
+            return class_name(held)
+    codes = [c for one in type(thing).__mro__ for f in [*vars(one).values()] for c in _codes_of(f)]
+    told = any(type(each) is tuple and "shuffle" in each for c in codes for each in c.co_consts)
+    used = () if told else of_module(type(thing)).values()
+    made = (one for one in used if isinstance(one, type) and issubclass(one, base))
+    return next((one.__qualname__ for one in made), None)
 
 
 def _stages(held: dict[str, Any]) -> Iterator[str]:
@@ -239,6 +298,11 @@ def numbers_in(*named: dict[str, Any]) -> dict[str, int]:
         for name, value in held.items()
         if type(value) in (int, bool) and not name.startswith("__")
     }
+
+
+def is_cycled(iterator: Any) -> bool:
+    """Whether an ``itertools.cycle`` reads it, which stores all that it gets, to give it again."""
+    return any(type(one) is itertools.cycle for one in gc.get_referrers(iterator))
 
 
 def draws_an_order(frame: FrameType) -> bool:
@@ -283,11 +347,15 @@ def _names_in(cls: type, *, users: bool = False) -> Iterator[set[str]]:
             continue
         names: set[str] = set()
         for function in vars(base).values():
-            for code in _codes(getattr(function, "__code__", None)):
+            for code in _codes_of(function):
                 if not users or is_users(code.co_filename):
                     names.update(code.co_names)
                     names.update(one for one in code.co_consts if type(one) is str)
         yield names
+
+
+def _codes_of(function: Any) -> Iterator[CodeType]:
+    return _codes(getattr(function, "__code__", None))
 
 
 def _codes(code: CodeType | None) -> Iterator[CodeType]:

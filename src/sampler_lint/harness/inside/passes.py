@@ -12,7 +12,7 @@ from typing import Any
 
 from .content import digests, largest
 from .log import Log
-from .objects import plain
+from .objects import is_cycled, plain
 from .sampling import KEPT_PER_PASS, bound, kept
 from .tape import (
     BACKWARDS,
@@ -75,10 +75,14 @@ class Pass:
         self._size = -1
         self._pack: Any = None
         self._backwards = log.backwards
+        #: Whether it is one of its loader's first, which are looked into.
+        self._examined = looked_at > 0
         #: How many batches are still to be looked into, and the indices of those drawn.
         self.looks = looked_at
         self._awaited: list[list[Any] | None] = []
         self._looked_into = 0
+        #: How often the program gathered what it made of samples, as far as that was looked at.
+        self.gathers = 0
         #: How many samples the batch holds that was looked into last.
         self.rows = 0
         state = array.array("q", [0] * STATE)
@@ -195,8 +199,8 @@ class Pass:
             state[LEARNED] += 1
         self._backwards = self._log.backwards
 
-    def ended(self, by: int) -> None:
-        """Note that the index sampler or the loader has ended."""
+    def ended(self, by: int, iterator: Any = None) -> None:
+        """Note that the index sampler has ended, or the loader, whose ``iterator`` is given."""
         if self._log.tape is self._tape:
             self._state[ENDS] |= by
             if by == LOADER_ENDED:
@@ -204,11 +208,19 @@ class Pass:
                 self._state[BACKWARDS] = self._log.backwards
                 if self._log.backwards != self._backwards:
                     self._learned(0)
+                with contextlib.suppress(OSError):
+                    if self._examined and is_cycled(iterator):
+                        self._log.note("cycled", number=self.number)
 
     @property
     def given(self) -> int:
         """How many batches the program was given."""
         return int(self._state[BATCHES] if self._at_once else self._state[YIELDED])
+
+    @property
+    def count(self) -> int:
+        """How many indices were drawn."""
+        return int(self._state[COUNT])
 
     @property
     def learned(self) -> int:
@@ -235,9 +247,9 @@ class Pass:
         """How often gradients had been computed when the loader ended, if it did."""
         return self._state[BACKWARDS] if self._state[ENDS] & LOADER_ENDED else None
 
-    def stopped(self, error: BaseException) -> None:
+    def stopped(self, error: BaseException, iterator: Any) -> None:
         """Note that there is no batch, where each that is drawn is yielded at once."""
         if isinstance(error, StopIteration):
-            self.ended(LOADER_ENDED)
+            self.ended(LOADER_ENDED, iterator)
         if self._log.tape is self._tape and not self._state[ENDS] & SAMPLER_ENDED:
             self._state[YIELDED] -= 1

@@ -54,6 +54,7 @@ from .objects import (
     chain,
     class_name,
     draws_an_order,
+    epoch_sampler,
     is_of_another,
     is_users,
     layers,
@@ -79,7 +80,7 @@ class Recorder(Log):
         self._torch: Any = sys.modules["torch"]
         self.data: Any = sys.modules["torch.utils.data"]
         self._at_first = dict(draws.unseeded_states())
-        self._libraries = tuple(
+        self.libraries = tuple(
             os.path.join(os.path.realpath(path), "")
             for path in (
                 os.path.dirname(str(self._torch.__file__)),
@@ -295,6 +296,7 @@ class Recorder(Log):
             {
                 "cls": class_name(one),
                 "asks": asks_for_rank(type(one)),
+                "sampler": epoch_sampler(one),
                 "values": numbers_in(
                     *map(vars, filter(is_dataclass, getattr(one, "__dict__", {}).values())),
                     of_module(type(one)),
@@ -314,9 +316,7 @@ class Recorder(Log):
     def is_users(self, path: str) -> bool:
         """Whether a file is no library's, as far as its path tells."""
         ours = path.startswith(HERE)
-        return (
-            is_users(path) and not ours and not os.path.realpath(path).startswith(self._libraries)
-        )
+        return is_users(path) and not ours and not os.path.realpath(path).startswith(self.libraries)
 
     def _place(self, loader: Any = None) -> tuple[str, int]:
         """File and line at work: the first frame of the user's own code.
@@ -330,7 +330,7 @@ class Recorder(Log):
             if loader is None or self_of(frame) is not loader:
                 if self.is_users(path):
                     return os.path.abspath(path), frame.f_lineno
-                if not path.startswith(("<", HERE, *self._libraries)):
+                if not path.startswith(("<", HERE, *self.libraries)):
                     library = library or (path, frame.f_lineno)
             frame = frame.f_back
         return library or ("<unknown>", 0)
@@ -490,10 +490,12 @@ class Recorder(Log):
         unused, last = self.backwards - self.learning.used, self.last
         if not unused or last is None or last is self._dropped or not self.learning.used:
             return
-        if last.ended_at == self.backwards:
+        # A framework that reads one batch ahead gives the last one after the end.
+        ahead = -1 if last.ended_at is None else self.backwards - last.ended_at
+        if ahead in (0, 1):
             self._dropped = last
-            steps = self.learning.taken
-            self.guarded(self.note, "dropped", number=last.number, backwards=unused, steps=steps)
+            told = {"backwards": unused, "steps": self.learning.taken, "ahead": ahead}
+            self.guarded(self.note, "dropped", number=last.number, **told)
 
     def note_saved(self, kind: str) -> None:
         """Note that something was saved, and how much each pass had given to learn from by then.
@@ -599,7 +601,7 @@ class Recorder(Log):
                 batch = next_batch(self)
             except StopIteration:
                 if self._sampler_lint is not None:
-                    self._sampler_lint.ended(LOADER_ENDED)
+                    self._sampler_lint.ended(LOADER_ENDED, self)
                 raise
             if self._sampler_lint is not None:
                 self._sampler_lint.yielded()
@@ -613,7 +615,7 @@ class Recorder(Log):
                 batch = next_batch(self)
             except BaseException as error:
                 if self._sampler_lint is not None:
-                    self._sampler_lint.stopped(error)
+                    self._sampler_lint.stopped(error, self)
                 raise
             if self._sampler_lint is not None and self._sampler_lint.looks:
                 self._sampler_lint.look(batch)

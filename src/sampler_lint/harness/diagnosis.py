@@ -28,16 +28,13 @@ from sampler_lint.harness.invariants import (
 )
 from sampler_lint.harness.losses import dropped, lost, miscounted, overlapping
 from sampler_lint.harness.orders import (
-    began_again,
     orders,
     replayed,
     rewound,
-    skips_again,
     twice_at_once,
     unshuffled,
-    values_told,
-    went_on,
 )
+from sampler_lint.harness.resuming import began_again, skips_again, values_told, went_on
 from sampler_lint.harness.runs import Loader, Pass, RankRun, Run, Stream, relative
 from sampler_lint.harness.samples import (
     alike_draws,

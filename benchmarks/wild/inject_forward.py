@@ -26,11 +26,11 @@ class Wrappers(File):
     def bugs(self) -> Iterator[Edit]:
         """Every call that may be left out."""
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef) and node.name == "set_epoch":
-                if isinstance(self.parents[node], ast.ClassDef):
-                    yield from self._of_setter(node)
+            is_setter = isinstance(node, ast.FunctionDef) and node.name == "set_epoch"
+            if is_setter and isinstance(self.parents[node], ast.ClassDef):
+                yield from self._of_setter(node)
 
-    def _of_setter(self, setter: ast.FunctionDef) -> Iterator[Edit]:
+    def _of_setter(self, setter: ast.AST) -> Iterator[Edit]:
         for call in ast.walk(setter):
             if (
                 isinstance(call, ast.Call)

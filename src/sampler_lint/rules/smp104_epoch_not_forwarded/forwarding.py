@@ -100,7 +100,7 @@ def _stays_around_shard(
 
 
 def _is_kept_from(trial: EpochTrial | None, path: tuple[str, ...]) -> bool:
-    return trial is not None and any(held.path == path for held in trial.kept_from)
+    return trial is not None and any(path in (held.path, *held.others) for held in trial.kept_from)
 
 
 def _is_of_test(model: Model, obj: Obj) -> bool:

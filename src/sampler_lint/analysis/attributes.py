@@ -266,7 +266,9 @@ class Attributes(Containers):
         found = False
         hierarchy: list[Base] = list(self.mro(cls))
         if obj.site is None:
-            hierarchy += self.subclasses(cls)
+            below = (base for each in self.subclasses(cls) for base in self.mro(each))
+            beside = (base for base in below if isinstance(base, Class) and base not in hierarchy)
+            hierarchy += list(dict.fromkeys(beside))
         overridden = False
         for number, base in enumerate(hierarchy):
             if isinstance(base, Class):

@@ -352,7 +352,15 @@ def _offered(model: Model, cls: Class) -> Iterator[str]:
 def is_map_dataset(model: Model, cls: Class) -> bool:
     """Whether a loader asks the class for samples one by one."""
     mro = model.flow.mro(cls)
-    return any(map(is_dataset, mro)) and not any(is_dataset(base, iterable=True) for base in mro)
+    if any(map(is_dataset, mro)):
+        return not any(is_dataset(base, iterable=True) for base in mro)
+    # One that is no dataset of torch by its bases only: a loader asks for no more.
+    asked = (lookup(model, cls, name, None) for name in ("set_epoch", "__len__", "__getitem__"))
+    return (
+        not SAMPLER_CLASS.says(cls.name)
+        and all(isinstance(method, Function) for method in asked)
+        and lookup(model, cls, "__iter__", None) is None
+    )
 
 
 def wraps(model: Model, cls: Class) -> bool:
@@ -371,7 +379,9 @@ def uses_epoch(model: Model, cls: Class) -> bool:
     if state.setter is None:
         return False
     if state.reads(state.iteration):
-        return not is_map_dataset(model, cls) or bool(seedings_of(state.iteration))
+        if not is_map_dataset(model, cls) or seedings_of(state.iteration):
+            return True
+        return bool(seedings_of(reach(model, cls, "set_epoch")))
     return state.setter.inherited == DISTRIBUTED_SAMPLER and takes_order_of_torch(model, cls)
 
 

@@ -41,6 +41,7 @@ from sampler_lint.syntax.nodes import (
     Other,
     While,
     Yield,
+    last_name,
 )
 
 #: Modules of Python by which processes talk, so that each gets something else.
@@ -81,12 +82,41 @@ def _whole_pass(model: Model, dataset: Obj) -> Function | None:
     method = lookup(model, cls, "__iter__", None)
     if not isinstance(method, Function):
         return None
+    asked = _open_calls(model, cls)
+    if any(_is_unseen(model, call) for call in asked):
+        return None
     if not knows_no_worker(model, cls):
-        repeats = model.sharing(cls).repeats_in_workers
+        repeats = not asked and model.sharing(cls).repeats_in_workers
         return None if not repeats or _takes_parts(model, dataset, whole_pass) else method
     sources = list(_sources(model, method, 0))
     is_whole = all(source is not None and _is_whole(model, source) for source in sources)
     return method if sources and is_whole else None
+
+
+def _open_calls(model: Model, cls: Class) -> list[Call]:
+    """The calls of a pass on another object of which a base is known: it may be of any below."""
+    return [
+        call
+        for call in reach(model, cls, "__iter__", "__next__").calls
+        if isinstance(call.func, Attr)
+        and any(
+            isinstance(value, Obj)
+            and value.site is None
+            and isinstance(value.cls, Class)
+            and cls not in model.flow.mro(value.cls)
+            and value.cls not in model.flow.mro(cls)
+            for value in model.flow.values(call.func.value)
+        )
+    ]
+
+
+def _is_unseen(model: Model, call: Call) -> bool:
+    """Whether a file that nobody looked at may define what is called, or nothing does."""
+    project = model.project
+    definition = f"def {last_name(call.func)}(".encode()
+    seen = {module.path for module in project.candidates}
+    unseen = (path for path in project.files if path not in seen)
+    return not model.flow.callees(call) or any(project.says(path, definition) for path in unseen)
 
 
 def _takes_parts(
@@ -179,8 +209,11 @@ def _gives_the_same(model: Model, dataset: Obj) -> Function | None:
     method = lookup(model, cls, "__iter__", None)
     if not isinstance(method, Function):
         return None
+    asked = _open_calls(model, cls)
+    if any(_is_unseen(model, call) for call in asked):
+        return None
     if knows_ranks(model, cls) is not False:
-        repeats = model.sharing(cls).repeats_on_ranks
+        repeats = not asked and model.sharing(cls).repeats_on_ranks
         return None if not repeats or _takes_parts(model, dataset, _same_pass) else method
     found = reach(model, cls, "__iter__", "__next__")
     is_told = (

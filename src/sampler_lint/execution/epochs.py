@@ -35,6 +35,8 @@ class Held(NamedTuple):
     """The attributes that lead to it; the last ones may lead to a list that it is in."""
     name: str
     """What its class is called."""
+    others: tuple[tuple[str, ...], ...] = ()
+    """The other ways that lead to it."""
 
 
 class Idle(Enum):
@@ -272,9 +274,9 @@ def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]
             continue
         BUDGET.items(sum(len(p.walks) for p in passes))
         states = [[known for each, known in p.walks if each is inner] for p in passes]
-        path = next(_paths(instance, inner), None)
+        paths = list(_paths(instance, inner))
         if (
-            path is None
+            not paths
             or not all(states)
             or any(known is None or known != states[0][0] for each in states for known in each)
         ):
@@ -284,7 +286,7 @@ def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]
             same = alone[0].trace == alone[2].trace
             drawn = all(p.draws and p.seeded for p in alone)
             if drawn and same and alone[0].trace != alone[1].trace:
-                yield Held(path, inner.klass.name)
+                yield Held(paths[0], inner.klass.name, tuple(paths[1:]))
 
 
 def _state(instance: Instance) -> Any:

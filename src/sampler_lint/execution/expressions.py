@@ -83,8 +83,6 @@ class Expressions(Run):
             getter = self.method(owner, "__getitem__")
             if getter is None:
                 raise CannotTellError("an item of an object")
-            if self.watch is not None:
-                self.watch(owner)
             return self.call(getter, [key], {})
         if isinstance(owner, External):
             return self.call(External(f"{owner.dotted}.__getitem__"), [key], {})

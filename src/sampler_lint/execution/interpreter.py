@@ -77,6 +77,11 @@ _SAME_FUNCTION = frozenset(
     }
 )  # fmt: skip
 
+
+def _is_pass(node: ast.FunctionDef | ast.Lambda) -> bool:
+    return not isinstance(node, ast.Lambda) and node.name in {"__iter__", "__getitem__"}
+
+
 _Parameters = tuple[list[str], frozenset[str], list[tuple[str, ast.expr]]]
 
 
@@ -322,6 +327,8 @@ class Interpreter(Statements):
         if place is not None:
             return perform(place, self, args, keywords)
         if isinstance(callee, Bound):
+            if self.watch is not None and _is_pass(callee.function.node):
+                self.watch(callee.receiver)
             return self.run(callee.function, [callee.receiver, *args], keywords, callee.receiver)
         if callee.klass is not None and args and isinstance(args[0], Instance):
             return self.run(callee, args, keywords, args[0])  # `Base.method(self)`
@@ -597,8 +604,6 @@ class Interpreter(Statements):
     def iterate(self, value: Any) -> Iterator[Any]:
         """``iter(value)``."""
         if isinstance(value, Instance):
-            if self.watch is not None:
-                self.watch(value)
             method = self.method(value, "__iter__")
             if method is None:
                 raise CannotTellError("how it iterates")

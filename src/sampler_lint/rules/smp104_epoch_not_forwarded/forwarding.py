@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
+from sampler_lint.domain.concepts import ASKS_KIND, EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
     advances_itself,
@@ -28,8 +28,8 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Place, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
-from sampler_lint.syntax.navigation import on_super, self_class, walk
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Store
+from sampler_lint.syntax.navigation import holds, on_super, self_class, walk
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Store
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _stays_around_shard(
 
 
 def _is_kept_from(trial: EpochTrial | None, path: tuple[str, ...]) -> bool:
-    return trial is not None and any(held.path == path for held in trial.kept_from)
+    return trial is not None and any(path in (held.path, *held.others) for held in trial.kept_from)
 
 
 def _is_of_test(model: Model, obj: Obj) -> bool:
@@ -108,14 +108,22 @@ def _is_of_test(model: Model, obj: Obj) -> bool:
 
 
 def _carriers(model: Model, inner: Inner, wrapper: Class) -> Iterator[Carrier]:
-    for obj in inner.objects:
+    for obj in _objects(model, inner):
         if _never_shuffles(model, obj):
             continue
         if isinstance(obj.cls, Class):
             if obj.cls is not wrapper and _carries(model, obj.cls, wrapper):
-                yield Carrier(obj, ())
+                yield Carrier(obj, (), obj in inner.objects)
         elif (carrier := _to_shard(model, obj)) is not None:
             yield carrier
+
+
+def _objects(model: Model, inner: Inner) -> Iterator[Obj]:
+    """What is held; a ``self`` that a method hands over may be of any class below."""
+    for obj in inner.objects:
+        yield obj
+        if obj.site is None and isinstance(obj.cls, Class):
+            yield from map(Obj, model.flow.subclasses(obj.cls))
 
 
 def _to_shard(model: Model, obj: Obj) -> Carrier | None:
@@ -197,11 +205,13 @@ def _handed_on(model: Model, state: EpochState) -> tuple[set[str], set[str]]:
             stores = [s for s in scope.stores if _stores_epoch(s)]
             tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
             if is_setter or sets or stores or tells:
+                asks = [call for call in scope.calls if ASKS_KIND.is_call(call)]
                 (names if scope in ran else others).update(
                     read.name
                     for read in scope.reads
                     if self_class(read.value) is not None
                     and (is_setter or sets or stores or _within(read, tells))
+                    and not any(holds(call, read) for call in asks)
                 )
     return names, others
 
@@ -260,10 +270,18 @@ def _set_directly(model: Model, state: EpochState, inner: Inner, carrier: Carrie
             isinstance(node, Attr) and node.name == inner.path[0] for node in walk(receiver)
         ):
             continue
-        for value in model.flow.values(receiver):
-            if isinstance(value, Obj) and (value.cls, value.site) in targets:
-                return True
+        reached = [value for value in model.flow.values(receiver) if isinstance(value, Obj)]
+        if any(value.cls is state.cls for value in reached) and not _is_any_of(receiver):
+            continue  # the wrapper where there is one, and what it would wrap where there is none
+        if any((value.cls, value.site) in targets for value in reached):
+            return True
     return False
+
+
+def _is_any_of(receiver: Expr) -> bool:
+    """Whether a name stands for one thing after another."""
+    found = receiver.scope.bindings.get(receiver.id, ()) if isinstance(receiver, Name) else ()
+    return any(binding.how == "element" for binding in found)
 
 
 def _reached_by_name(model: Model, inner: Inner) -> bool:

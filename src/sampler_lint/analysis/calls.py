@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeGuard
 
 from sampler_lint import catalog
@@ -649,7 +650,8 @@ class Calls(Attributes):
         for name in dict.fromkeys(names):
             calls = self.project.calls_near(name, function)
             if len(calls) > MOST_CALLERS:
-                calls = [call for call in calls if self._imported.may_mean(call, function)]
+                meant = (call for call in calls if self._imported.may_mean(call, function))
+                calls = [*islice(meant, MOST_CALLERS + 1)]  # one too many says it all
             if len(calls) <= MOST_CALLERS:
                 yield from calls
 

@@ -72,6 +72,8 @@ from sampler_lint.workspace.project import Project
 from sampler_lint.workspace.stars import StarImports
 
 _BUILTINS = frozenset(dir(builtins))
+#: How a name gets a value, or a part of one.
+_BINDS = frozenset({"assign", "element", "enter"})
 
 
 class Flow(Calls):
@@ -82,12 +84,13 @@ class Flow(Calls):
         self._stars = StarImports(project)
 
     def _expr(self, expr: Expr) -> Var:
-        return self._vars.get(expr) or self._get(expr, partial(self._start_expr, expr))
+        var = self._vars.get(expr)
+        if var is None and isinstance(expr, Name):
+            var = self._vars[expr] = self._read(expr)  # what the variable holds, and no more
+        return var or self._get(expr, partial(self._start_expr, expr))
 
     def _start_expr(self, expr: Expr, var: Var) -> None:
-        if isinstance(expr, Name):
-            self._flow(self._read(expr), var)
-        elif isinstance(expr, Const):
+        if isinstance(expr, Const):
             if expr.value is ...:
                 self._add(var, Unknown("a long literal"))
             else:
@@ -155,6 +158,9 @@ class Flow(Calls):
         )
 
     def _own_variable(self, scope: Scope, name: str) -> Var:
+        first, *others = scope.bindings[name]
+        if not others and not isinstance(first.value, Name):  # which may be the same variable
+            return self._binding(first, scope)
         return self._get(
             ("variable", scope, name), lambda var: self._start_variable(scope, name, var)
         )
@@ -186,24 +192,24 @@ class Flow(Calls):
         return self._solve(self._binding(binding, scope))
 
     def _binding(self, binding: Binding, scope: Scope) -> Var:
+        if binding.value is not None and binding.how in _BINDS:
+            source = self._expr(binding.value)
+            if binding.how == "element":
+                source = self._elements(source)
+            elif binding.how == "enter":
+                source = self._entered(source)
+            return self._part(source, binding.path)
+        if isinstance(binding.payload, Param) and isinstance(scope, Function):
+            return self._parameter(scope, binding.payload)
         return self._get(binding, partial(self._start_binding, binding, scope))
 
     def _start_binding(self, binding: Binding, scope: Scope, var: Var) -> None:
-        how = binding.how
-        if how == "assign" and binding.value is not None:
-            self._flow(self._part(self._expr(binding.value), binding.path), var)
-        elif how == "element" and binding.value is not None:
-            self._flow(self._part(self._elements(self._expr(binding.value)), binding.path), var)
-        elif how == "enter" and binding.value is not None:
-            self._flow(self._part(self._entered(self._expr(binding.value)), binding.path), var)
-        elif isinstance(binding.payload, Function):
+        if isinstance(binding.payload, Function):
             self._add(var, FuncRef(binding.payload))
         elif isinstance(binding.payload, Class):
             self._add(var, ClassRef(binding.payload))
         elif isinstance(binding.payload, Imported):
             self._start_import(binding.name, binding.payload, scope, var)
-        elif isinstance(binding.payload, Param) and isinstance(scope, Function):
-            self._flow(self._parameter(scope, binding.payload), var)
         elif isinstance(binding.stmt, AugAssign) and isinstance(binding.stmt.target, Name):
             self._changed(self._read(binding.stmt.target), binding.name, var)
         else:

@@ -44,7 +44,7 @@ class Solver:
     @property
     def limits_met(self) -> dict[str, int]:
         """How often each limit was met, by what was given up."""
-        many = sum(len(var.values) > MOST_VALUES for var in self._vars.values())
+        many = sum(len(var.values) > MOST_VALUES for var in {*self._vars.values()})
         return {
             f"questions of more than {MOST_STEPS} steps": self._given_up,
             f"expressions with more than {MOST_VALUES} values": many,
@@ -96,7 +96,7 @@ class Solver:
                 for sink in tuple(var.sinks):
                     if not isinstance(sink, Var):
                         sink(value)
-                    elif value not in sink.values:
+                    elif len(sink.values) <= MOST_VALUES and value not in sink.values:
                         self._add(sink, value)
             else:
                 self._starts.popleft()()

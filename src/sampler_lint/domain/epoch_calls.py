@@ -362,20 +362,41 @@ def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
 
     Sought from the function upwards, along the calls of it and those that are spelled alike.
     """
-    offered = False
-    seen, todo = {scope}, [scope]
-    while todo:
-        function = todo.pop()
-        if not isinstance(function, Function):
-            continue
-        run_by = _run_by(model, function)
-        if any(loop.encloses(stmt) for stmt in run_by.stmts):
+    known: dict[Scope, _Above] = model.memo.setdefault(runs_in, {})
+    above = known.get(scope)
+    if above is None:
+        above = known[scope] = _Above(scope)
+    if any(map(loop.encloses, above.stmts.get(loop.scope, ()))):
+        return True
+    while above.todo:
+        if any(map(loop.encloses, above.climb(model))):
             return True
-        offered |= run_by.is_offered
-        new = run_by.scopes - seen
-        seen |= new
-        todo += new
-    return None if offered else False
+    return None if above.is_offered else False
+
+
+class _Above:
+    """What may run a scope, sought once for all loops and only as far as one has asked."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.stmts: dict[Scope, list[Stmt]] = {}
+        """The statements that lead to it, by where they are."""
+        self.is_offered = False
+        self.seen: set[Scope] = {scope}
+        self.todo: list[Scope] = [scope]
+
+    def climb(self, model: Model) -> tuple[Stmt, ...]:
+        """The statements that may run the next function."""
+        function = self.todo.pop()
+        if not isinstance(function, Function):
+            return ()
+        run_by = _run_by(model, function)
+        for stmt in run_by.stmts:
+            self.stmts.setdefault(stmt.scope, []).append(stmt)
+        self.is_offered |= run_by.is_offered
+        new = run_by.scopes - self.seen
+        self.seen |= new
+        self.todo += new
+        return run_by.stmts
 
 
 def begins_in(model: Model, scope: Scope) -> set[str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -18,6 +18,10 @@ class Globals(Protocol):
     @property
     def module(self) -> Module | None:
         """The module; None for torch's own samplers."""
+
+    @property
+    def tests(self) -> Mapping[ast.stmt, ast.expr]:
+        """What is asked before each statement that stands right below an ``if``."""
 
     def get(self, name: str) -> Any:
         """The value of a global name or builtin."""

@@ -50,6 +50,12 @@ class Names:
         """The module, as the project has it now; None for torch's own samplers."""
         return None if self.path is None else self.interpreter.project.module_at(self.path)
 
+    @functools.cached_property
+    def tests(self) -> dict[ast.stmt, ast.expr]:
+        """What is asked before each statement that stands right below an ``if``."""
+        asking = (node for node in ast.walk(self.tree) if isinstance(node, ast.If))
+        return {stmt: node.test for node in asking for stmt in node.body}
+
     def _collect(self, body: list[ast.stmt]) -> None:
         for stmt in body:
             if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):

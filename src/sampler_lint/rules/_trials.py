@@ -113,11 +113,8 @@ def checks_length(error: RaisedError) -> bool:
     if isinstance(node, ast.Assert):
         return _compares_length(node.test, ast.Eq, names)
     if isinstance(node, ast.Raise) and names is not None:
-        return any(
-            node in parent.body and _compares_length(parent.test, ast.NotEq, names)
-            for parent in ast.walk(names.tree)
-            if isinstance(parent, ast.If)
-        )
+        test = names.tests.get(node)
+        return test is not None and _compares_length(test, ast.NotEq, names)
     return False
 
 

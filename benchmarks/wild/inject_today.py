@@ -102,7 +102,9 @@ class Today(File):
             if size is not None and "drop_last" not in given and self.source(size) != "1":
                 last = call.keywords[-1].value
                 new = f"{self.source(last)}, drop_last=True"
+                shuffle = given.get("shuffle")  # then it takes some of the data at random
                 is_whole = "sampler" not in given and not self.stops(call)
+                is_whole &= shuffle is None or self.source(shuffle) == "False"
                 if is_whole and workers is not last:
                     yield self.edit("evaluation-drops-last", last, new)
             return

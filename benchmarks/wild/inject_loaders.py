@@ -86,8 +86,13 @@ def start_worker(number):
     random.seed(number)
 """,
 }
-_EVALUATION = re.compile(r"val|test|eval|valid|dev", re.IGNORECASE)
-_APART = re.compile(r"(^|/)(tests?|docs?|third_party)/|test_")
+#: A word of a name: ``val_loader``, ``testset``, ``makeEvalLoader``; not the middle of ``device``.
+_EVALUATION = re.compile(
+    r"(?:(?<![a-zA-Z])|(?<=[a-z])(?=[A-Z]))(?i:val|valid|validation|validate|test|testing|eval"
+    r"|evaluation|evaluate|dev)s?(?![a-z])|(?<![a-zA-Z])(?i:val|valid|test|eval|dev)(?=set|data|loader|dl)"
+)
+_TRAINING = re.compile(r"train", re.IGNORECASE)
+_APART = re.compile(r"(^|/)(tests?|docs?|third_party)/|test_|_test\.py$")
 
 
 class Edit(NamedTuple):
@@ -144,10 +149,55 @@ class File:
             node = self.parents[node]
         return node
 
+    def is_evaluation(self, call: ast.Call) -> bool:
+        """Whether a loader is for evaluations, by its variable, its key or its dataset."""
+        data = call.args[0] if call.args else None
+        named = [data, *(word.value for word in call.keywords if word.arg == "dataset")]
+        around: ast.AST = call
+        while around in self.parents and not isinstance(around, ast.stmt):
+            outer = self.parents[around]
+            if isinstance(outer, ast.Dict) and around in outer.values:
+                named.append(outer.keys[outer.values.index(around)])
+                break
+            around = outer
+        else:
+            is_alone = len([n for n in ast.walk(around) if _is_loader(n)]) == 1
+            if isinstance(around, ast.Assign) and is_alone:
+                named += around.targets
+            elif isinstance(around, ast.AnnAssign):
+                named.append(around.target)
+            elif isinstance(around, ast.Return):
+                return bool(_EVALUATION.search(getattr(self.function(call), "name", "")))
+        text = " ".join(self.source(each) for each in named if each is not None)
+        return bool(_EVALUATION.search(text)) and not _TRAINING.search(text)
+
+    def trains(self, call: ast.Call) -> bool:
+        """Whether a loader may train: not one for evaluations, or that a file tries itself by."""
+        around: ast.AST = call
+        while around in self.parents:
+            around = self.parents[around]
+            is_main = isinstance(around, ast.If) and "__main__" in self.source(around.test)
+            if is_main and b"backward(" not in self.raw and b".fit(" not in self.raw:
+                return False
+        return not self.is_evaluation(call)
+
+    def stops(self, call: ast.Call) -> bool:
+        """Whether the file takes only some batches of what is assigned a loader."""
+        made = self.parents[call]
+        name = _last(made.targets[0]) if isinstance(made, ast.Assign) else ""
+        return bool(name) and (
+            bool(re.search(rf"next\(iter\((self\.)?{name}\b", self.raw.decode()))
+            or any(
+                any(isinstance(each, ast.Break) for each in ast.walk(loop))
+                for loop in ast.walk(self.tree)
+                if isinstance(loop, ast.For) and re.search(rf"\b{name}\b", self.source(loop.iter))
+            )
+        )
+
     def bugs(self) -> Iterator[Edit]:
         """Every bug that fits."""
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and _last(node.func) == "DataLoader":
+            if isinstance(node, ast.Call) and _is_loader(node):
                 yield from self._shuffle(node)
                 yield from self._other_sampler(node)
                 yield from self._of_workers(node)
@@ -157,8 +207,7 @@ class File:
     def _shuffle(self, call: ast.Call) -> Iterator[Edit]:
         given = {word.arg: word.value for word in call.keywords}
         sampler, shuffle = given.get("sampler"), given.get("shuffle")
-        statement = self.source(self.parents[call])
-        if isinstance(sampler, ast.Name) and shuffle and not _EVALUATION.search(statement):
+        if isinstance(sampler, ast.Name) and shuffle and self.trains(call):
             text = self.source(shuffle).strip("() ")
             if text in {f"{sampler.id} is None", f"not {sampler.id}"}:
                 yield self.edit("shuffle-dropped", shuffle, "False")
@@ -172,7 +221,7 @@ class File:
         text, shuffle, workers = self.source(data), given.get("shuffle"), given.get("num_workers")
         is_kept = "persistent_workers" in given or "worker_init_fn" in given
         has_workers = workers is not None and self.source(workers) not in {"0", "1"}
-        is_training = not _EVALUATION.search(self.source(self.parents[call]))
+        is_training = self.trains(call)
         if isinstance(shuffle, ast.Constant) and shuffle.value is True and is_training:
             name = next(word for word in call.keywords if word.arg == "shuffle")
             sampler = f"sampler=DrawnOnce({text})"
@@ -208,6 +257,10 @@ class File:
         if isinstance(given, ast.Name) and given.id in others and len(others) == 2:
             (other,) = others - {given.id}
             yield self.edit("sampler-of-another-dataset", given, other)
+
+
+def _is_loader(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _last(node.func) == "DataLoader"
 
 
 def _last(node: ast.expr) -> str:
@@ -265,7 +318,7 @@ def main(
         todo = find(folder, args.per, set(args.kinds))
         files = {str(path): str(path.relative_to(folder)) for path in folder.rglob("*.py")}
         base = Tree(str(folder), DEFAULTS, files, {}, edits=False) if todo else None
-        before = {bug.kind: said(base, codes[bug.kind]) for bug in todo if base}
+        before = {kind: said(base, codes[kind]) for kind in {bug.kind for bug in todo} if base}
         for bug in todo:
             changed = {str(bug.path): bug.text.encode()}
             kept = Kept()
@@ -275,11 +328,11 @@ def main(
             path = bug.path.relative_to(folder).as_posix()
             rows.append((bug.kind, seen, folder.name, f"{path}:{bug.line}", bug.new))
         print(folder.name, len(todo), file=sys.stderr, flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(rows, indent=1))
     for kind in sorted(codes):
         told = [seen for each, seen, *_ in rows if each == kind]
         print(f"{kind:32} {sum(told):>4}/{len(told):<5} {sum(told) / max(1, len(told)):.0%}")
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

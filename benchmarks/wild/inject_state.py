@@ -133,7 +133,8 @@ class Samplers(File):
                     yield self.edit("floor-for-ceil", node.value, new)
                 if isinstance(value, ast.BinOp) and isinstance(value.op, ast.FloorDiv):
                     one, other = self.source(value.left), self.source(value.right)
-                    yield self.edit("ceil-for-floor", node.value, f"-(-({one}) // ({other}))")
+                    if "len(" in one:  # a total may be a multiple of what it is divided by
+                        yield self.edit("ceil-for-floor", node.value, f"-(-({one}) // ({other}))")
 
 
 def _is_own(node: ast.AST) -> bool:

@@ -68,7 +68,8 @@ class Today(File):
                     yield from self._split(node)
                 elif name in _SHARES and node.args:
                     kind = _SHARES[name]
-                    if len(node.args) == 1 or kind == "stream-not-split":
+                    is_fabric = len(node.args) == 1 and b"Fabric" in self.raw
+                    if is_fabric or kind == "stream-not-split":
                         yield self.edit(kind, node, self.source(node.args[0]))
                 elif isinstance(node.func, ast.Name):
                     yield from self._keyword(node, node.func.id)
@@ -81,7 +82,7 @@ class Today(File):
         size = given.get("num_replicas") or (call.args[1] if len(call.args) > 1 else None)
         if rank is None or size is None or isinstance(size, ast.Constant):
             return
-        if not isinstance(rank, ast.Constant) and not self._is_evaluation(call):
+        if not isinstance(rank, ast.Constant) and not self._is_evaluated(call):
             yield self.edit("rank-constant", rank, "0")
 
     def _split(self, call: ast.Call) -> Iterator[Edit]:
@@ -96,13 +97,18 @@ class Today(File):
         data = call.args[0] if call.args else given.get("dataset")
         if data is None or isinstance(data, ast.Starred) or None in given:
             return
-        if self._is_evaluation(call):
+        if self.is_evaluation(call):
             size, workers = given.get("batch_size"), given.get("num_workers")
             if size is not None and "drop_last" not in given and self.source(size) != "1":
                 last = call.keywords[-1].value
                 new = f"{self.source(last)}, drop_last=True"
-                if "sampler" not in given and workers is not last:
+                shuffle = given.get("shuffle")  # then it takes some of the data at random
+                is_whole = "sampler" not in given and not self.stops(call)
+                is_whole &= shuffle is None or self.source(shuffle) == "False"
+                if is_whole and workers is not last:
                     yield self.edit("evaluation-drops-last", last, new)
+            return
+        if not self.trains(call):
             return
         shuffle = given.get("shuffle")
         shuffles = isinstance(shuffle, ast.Constant) and shuffle.value is True
@@ -119,7 +125,8 @@ class Today(File):
         )
         if isinstance(workers, ast.Constant) and workers.value and is_free:
             changed = f"Changed({self.source(data)})"
-            yield self.edit("generator-copied", data, changed)
+            if shuffles or "sampler" in given:
+                yield self.edit("generator-copied", data, changed)
             yield from self._changed(call, data, workers, changed)
 
     def _changed(
@@ -154,6 +161,8 @@ class Today(File):
             taken = [*made.args.args, *made.args.kwonlyargs]
             if made.args.kwarg or not is_factory or "DataLoader(" not in self.source(made):
                 continue
+            if self._is_caught(call):
+                continue
             for word in call.keywords:
                 if word.arg and len(word.arg) > 5 and word.arg in {each.arg for each in taken}:
                     new = f"{word.arg[:-1]}={self.source(word.value)}"
@@ -171,11 +180,23 @@ class Today(File):
         if is_range and loads:
             yield self.edit("epoch-from-zero", counted, f"range({self.source(counted.args[1])})")
 
-    def _is_evaluation(self, call: ast.Call) -> bool:
-        around: ast.AST = call
+    def _is_evaluated(self, sampler: ast.Call) -> bool:
+        """Whether the statement of a sampler says so."""
+        around: ast.AST = sampler
         while around in self.parents and not isinstance(around, ast.stmt):
             around = self.parents[around]
         return bool(inject_loaders._EVALUATION.search(self.source(around)))
+
+    def _is_caught(self, call: ast.Call) -> bool:
+        """Whether something around a call catches any error."""
+        around: ast.AST = call
+        while around in self.parents:
+            around = self.parents[around]
+            if isinstance(around, ast.Try) and any(
+                each.type is None or _last(each.type) == "Exception" for each in around.handlers
+            ):
+                return True
+        return False
 
 
 def _last(node: ast.expr) -> str:

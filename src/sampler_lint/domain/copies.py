@@ -46,6 +46,8 @@ class Change(NamedTuple):
     loader: Obj
 
 
+#: What of a loader its workers get copies of.
+_COPIED = ("dataset", "collate_fn")
 _Acts: TypeAlias = "Callable[[Scope, Stmt | None], bool]"
 
 
@@ -57,8 +59,8 @@ def changes(model: Model) -> Iterator[Change]:
     """
     for loader in model.loaders:
         for acts in (*_epochs_of(model, loader), *_steps_of(model, loader)):
-            for dataset in model.passed_to(loader, "dataset"):
-                for part in parts(model, dataset):
+            for copied in (v for name in _COPIED for v in model.passed_to(loader, name)):
+                for part in parts(model, copied):
                     if isinstance(part, Obj) and isinstance(part.cls, Class):
                         yield from _changes(model, loader, part, part.cls, acts)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import TypeVar
 
 from sampler_lint.analysis.origins import (
     Hop,
@@ -21,6 +22,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.syntax.navigation import owner_of, same, walk
 from sampler_lint.syntax.nodes import (
     Attr,
+    Binding,
     Call,
     Class,
     Const,
@@ -31,6 +33,9 @@ from sampler_lint.syntax.nodes import (
     Other,
     Stmt,
 )
+
+#: What gives a name its dataset: a call, or an assignment.
+_Made = TypeVar("_Made", bound=Expr | Binding)
 
 
 def is_dataset(base: object, *, iterable: bool = False) -> bool:
@@ -125,23 +130,32 @@ def are_named_apart(model: Model, one: Expr, other: Expr) -> bool:
 def _are_asked_apart(model: Model, one: Expr, other: Expr) -> bool:
     """Whether two variables each get what calls of their own return, of one factory or several.
 
-    Neither call is given what the other returns.
+    Or parts of their own of what one call returns, or of one table. Neither may be made of what
+    only the other gets.
     """
     here, there = (
-        {binding.value for binding in each.scope.bindings.get(each.id, ())}
-        if isinstance(each, Name)
-        else {None}
+        [*each.scope.bindings.get(each.id, ())] if isinstance(each, Name) else []
         for each in (one, other)
     )
+    mine, others = ({made.value for made in each if made.value} for each in (here, there))
     return (
-        all(
-            isinstance(a, Call) and isinstance(b, Call) and not same(a, b)
-            for a in here
-            for b in there
-        )
-        and depends_on(model.flow, one, there.__contains__) is None
-        and depends_on(model.flow, other, here.__contains__) is None
+        bool(here and there)
+        and all(_are_told_apart(*pair) for pair in _met(here, there))
+        and depends_on(model.flow, one, (others - mine).__contains__) is None
+        and depends_on(model.flow, other, (mine - others).__contains__) is None
     )
+
+
+def _are_told_apart(one: Binding, other: Binding) -> bool:
+    """Whether two assignments are of different calls, or of different parts of one value."""
+    if one.how != "assign" or other.how != "assign":
+        return False
+    if one.value is other.value and part_of(one.value, one.path) is None:
+        return one.path != other.path and isinstance(one.value, Call)
+    here, there = part_of(one.value, one.path), part_of(other.value, other.path)
+    if isinstance(here, Index) and isinstance(there, Index) and same(here.value, there.value):
+        return not same(here.key, there.key)
+    return isinstance(here, Call) and isinstance(there, Call) and not same(here, there)
 
 
 def _as_given(model: Model, one: Expr, other: Expr) -> list[tuple[Expr, Expr]]:
@@ -202,14 +216,14 @@ def _built(model: Model, dataset: Expr) -> set[Expr]:
     return {site for site in sites if site is not None} if is_known else set()
 
 
-def _met(here: set[Expr], there: set[Expr]) -> list[tuple[Expr, Expr]]:
+def _met(here: Collection[_Made], there: Collection[_Made]) -> list[tuple[_Made, _Made]]:
     """The constructions of two datasets that meet in one run, as far as blocks tell.
 
     Where each branch builds both, what one branch builds does not meet what another does.
     """
     pairs = [(one, other) for one in here for other in there]
     beside = [pair for pair in pairs if _block(pair[0]) is _block(pair[1])]
-    if {one for one, _ in beside} == here and {other for _, other in beside} == there:
+    if {one for one, _ in beside} == {*here} and {other for _, other in beside} == {*there}:
         apart = [(one, other) for one, other in beside if one is not other]
         shared = {one for one, other in beside if one is other}
         if apart and not any(one in shared or other in shared for one, other in apart):
@@ -217,8 +231,9 @@ def _met(here: set[Expr], there: set[Expr]) -> list[tuple[Expr, Expr]]:
     return pairs
 
 
-def _block(expr: Expr) -> list[Stmt] | None:
-    return expr.stmt.block if isinstance(expr, Call) and expr.stmt is not None else None
+def _block(made: Expr | Binding) -> list[Stmt] | None:
+    stmt = made.stmt if isinstance(made, (Call, Binding)) else None
+    return stmt.block if stmt is not None else None
 
 
 def _is_none(expr: Expr) -> bool:

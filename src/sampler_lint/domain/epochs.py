@@ -545,9 +545,9 @@ def _keeps_iterator(stmt: Stmt) -> bool:
 
 
 def pass_evaluates(model: Model, inner: Pass) -> bool:
-    """Whether a pass certainly is of a model that is only used: without gradients throughout, or
-    in code that is named so, steps nothing and puts the model into evaluation, or that steps for
-    other loaders alone.
+    """Whether a pass certainly is of a model that is only used: without gradients throughout, right
+    after the model was put into evaluation, or in code that is named so, steps nothing and puts
+    the model into evaluation, or that steps for other loaders alone.
     """
     scope, body = inner.scope, inner.stmt
     if steps(model, scope, body) and _is_switched_off(model, inner, body):
@@ -556,9 +556,22 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
     inside = [each.body[0] if isinstance(each, With) else each for each in turn]
     if all(is_without_gradients(scope, each) for each in inside):
         return True
+    if isinstance(body, For) and _follows_eval(body) and not steps(model, scope, body):
+        return True
     names = (scope.name, model.module_of(scope).name.rpartition(".")[2])
     is_named = any(EVALUATES.says(name) or INFERS.says(name) for name in names)
     return is_named and not steps(model, scope, None) and evaluates(scope, body, None)
+
+
+def _follows_eval(loop: For) -> bool:
+    """Whether the last that is said to a model before a loop, in its block, is ``model.eval()``."""
+    said = [
+        last_name(stmt.value.func)
+        for stmt in loop.block
+        if stmt.order < loop.order and isinstance(stmt, ExprStmt) and isinstance(stmt.value, Call)
+    ]
+    modes = [name for name in said if name in {"eval", "train"}]
+    return modes[-1:] == ["eval"]
 
 
 def steps_in(model: Model, loop: Loop) -> bool:

@@ -86,8 +86,11 @@ def _whole_pass(model: Model, dataset: Obj) -> Function | None:
     if any(_is_unseen(model, call) for call in asked):
         return None
     if not knows_no_worker(model, cls):
-        repeats = not asked and model.sharing(cls).repeats_in_workers
-        return None if not repeats or _takes_parts(model, dataset, whole_pass) else method
+        if asked or _leaves_it_to_others(model, cls):
+            return None
+        if not model.sharing(cls).repeats_in_workers:
+            return None
+        return None if _takes_parts(model, dataset, whole_pass) else method
     sources = list(_sources(model, method, 0))
     is_whole = all(source is not None and _is_whole(model, source) for source in sources)
     return method if sources and is_whole else None
@@ -305,16 +308,35 @@ def knows_no_worker(model: Model, cls: Class) -> bool:
     found = reach(model, cls, "__iter__", "__next__")
     if found.opaque or found.outside or any(WORKERS.names(read) for read in found.self_reads()):
         return False
+    return next(_asking(model, cls), None) is None
+
+
+def _leaves_it_to_others(model: Model, cls: Class) -> bool:
+    """Whether a pass asks or draws in methods of objects that it holds.
+
+    A small world that the class was tried in has others in their place.
+    """
+    own = {*model.flow.mro(cls), None}
+    return any(function is None or function.cls not in own for function in _asking(model, cls))
+
+
+def _asking(model: Model, cls: Class) -> Iterator[Function | None]:
+    """The functions that a pass runs and that ask for the worker or draw; None if too many."""
+    found = reach(model, cls, "__iter__", "__next__")
     todo, seen = list(found.functions), set(found.functions)
-    while todo and len(seen) < MOST_SEARCHED_FOR_STEP:
-        for call in todo.pop().calls:
+    while todo:
+        if len(seen) >= MOST_SEARCHED_FOR_STEP:
+            yield None
+            return
+        function = todo.pop()
+        for call in function.calls:
             name = called_name(call)
             if WORKERS.says(name) or (DRAW.is_call(call) and not ORDERS.is_call(call)):
-                return False
+                yield function
+                break
             fresh = [callee for callee in model.flow.callees(call) if callee not in seen]
             seen.update(fresh)
             todo += fresh
-    return not todo
 
 
 def _sources(model: Model, function: Function, depth: int) -> Iterator[Expr | None]:

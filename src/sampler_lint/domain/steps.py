@@ -129,9 +129,18 @@ def is_step(model: Model, call: Call) -> bool:
     found = known.get(call)
     if found is None:
         found = known[call] = (
-            TRAINS.is_call(call) or _is_handed_optimizer(model, call) or _is_named_so(model, call)
+            (TRAINS.is_call(call) and not _only_clears(call))
+            or _is_handed_optimizer(model, call)
+            or _is_named_so(model, call)
         )
     return found
+
+
+def _only_clears(call: Call) -> bool:
+    """Whether it drops gradients in code that puts a model into evaluation, and steps nothing."""
+    return last_name(call.func) == "zero_grad" and not EVALUATES.called.isdisjoint(
+        call.scope.called
+    )
 
 
 def _switches(call: Call) -> bool:

@@ -57,7 +57,8 @@ class BatchSamplerWithoutBatchSize(Rule):
         - https://github.com/Lightning-AI/pytorch-lightning/issues/19371
         - lightning/pytorch/utilities/data.py, `_dataloader_init_kwargs_resolve_sampler`
         - lightning/pytorch/strategies/deepspeed.py, `_auto_select_batch_size`
-        - not met in public code yet
+        - met in https://github.com/HiLab-git/SSL4MIS (code/dataloaders/dataset.py, at 06df604, line
+          206): the class of https://github.com/Lightning-AI/pytorch-lightning/issues/19371
     """
 
     code = "SMP301"

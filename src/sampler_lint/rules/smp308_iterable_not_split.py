@@ -74,7 +74,8 @@ class IterableNotSplit(Rule):
         - https://github.com/pytorch/pytorch/issues/30599
         - https://github.com/huggingface/datasets/issues/5360
         - https://github.com/Smith42/astroPT/pull/64
-        - not met in public code yet
+        - met in https://github.com/salesforce/AugTriever (at 3bfe211, line 21 of
+          src/adhoc/data/reproduce_datasets_nextepochhang.py)
     """
 
     code = "SMP308"

@@ -28,6 +28,7 @@ from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, role_of, same_role
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.navigation import same, walk
 from sampler_lint.syntax.nodes import (
     Arg,
     Call,
@@ -323,9 +324,12 @@ def _meant(signature: Signature, made: Construction, index: int, value: Expr) ->
     name = _named(signature, value)
     if name is None or name == place or name in keywords or name not in signature.names:
         return None
-    # Another argument of that very name in its own place: the value is used twice, on purpose.
+    # Another argument of that very name in its own place, or a part of the value: the value is
+    # used twice, on purpose.
     for other, given in enumerate(made.positional[: len(signature.positional)]):
-        if signature.positional[other] == name and _named(signature, given) == name:
+        if signature.positional[other] == name and (
+            _named(signature, given) == name or any(same(part, value) for part in walk(given))
+        ):
             return None
     return name
 

@@ -57,7 +57,8 @@ class SamplerNotUsed(Rule):
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler`
-        - not met in public code yet
+        - met in https://github.com/FAIR-Chem/fairchem (ocpmodels/trainers/forces_trainer.py, at
+          e7b07af, line 196), repaired in https://github.com/FAIR-Chem/fairchem/pull/131
     """
 
     code = "SMP503"

@@ -21,8 +21,9 @@ class StaleWorkerCopy(Rule):
         Reports an attribute of a dataset that is set in an epoch loop (`dataset.epoch = epoch`,
         also by a method, as in `dataset.set_difficulty(level)`), where the code that a worker
         runs for an item reads it, and the loader was built with `persistent_workers=True`. Also
-        an attribute of a transform or another object that the dataset holds, and any of them in a
-        loop that takes all its batches from one iterator with workers. For `set_epoch` see
+        an attribute of a transform or another object that the dataset holds, of an object that is
+        the loader's `collate_fn`, and any of them in a loop that takes all its batches from one
+        iterator with workers. For `set_epoch` see
         SMP103. Not reported where the value is in a shared object, where the loader is rebuilt in
         each iteration, or where its iterator is deleted.
 

@@ -22,7 +22,7 @@ from sampler_lint.domain.passes import Pass, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
-from sampler_lint.domain.shares import pads
+from sampler_lint.domain.shares import pads, passes_over_shared
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -410,12 +410,12 @@ def _is_off(model: Model, loader: Obj, shuffle: Expr) -> bool:
 
 
 def _passes_of(model: Model, site: Call) -> list[Pass]:
-    """The passes over what a call builds."""
+    """The passes over what a call builds, also over what a framework gives back for it."""
     known: dict[str, dict[Call, list[Pass]]] = model.memo.setdefault(_passes_of, {})
     program = model.project.program_of(model.module_of(site.scope))
     if program not in known:
         by_site = known[program] = {}
-        for found in passes_near(model, site.scope):
+        for found in (*passes_near(model, site.scope), *passes_over_shared(model)):
             if found.loader.site is not None:
                 by_site.setdefault(found.loader.site, []).append(found)
     return known[program].get(site, [])

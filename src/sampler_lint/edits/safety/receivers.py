@@ -115,14 +115,18 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
 def _other_branch(changed: Changed, call: ast.Call) -> str | None:
     """What else depends on a guard that asks another object than before."""
     for guard in changed.new.around(call):
-        if not isinstance(guard, ast.If) or guard not in changed.back:
+        if not isinstance(guard, (ast.If, ast.IfExp)) or guard not in changed.back:
             continue
         if not changed.is_altered(guard.test):
             continue
-        others = [*guard.body, *guard.orelse]
-        for stmt in others:
-            if not any(one is call for one in ast.walk(stmt)):
-                return f"line {stmt.lineno} depends on the condition that it changes"
+        others = (
+            [*guard.body, *guard.orelse]
+            if isinstance(guard, ast.If)
+            else [one for one in (guard.body, guard.orelse) if not isinstance(one, ast.Constant)]
+        )
+        for other in others:
+            if not any(one is call for one in ast.walk(other)):
+                return f"line {other.lineno} depends on the condition that it changes"
     return None
 
 
@@ -207,7 +211,7 @@ def _other(
         if _has_no_sampler(value) and not (is_none and not_none):
             if is_none and stmt is not None and _is_gone_over(model, expr, stmt):
                 continue
-            return f"`{ast.unparse(base)}` may also be {_shown(value)}"
+            return f"`{ast.unparse(base)}` may also be {shown(value)}"
     if isinstance(expr, Attr) and (reason := _stored_unseen(model, expr)):
         return reason
     made = [*origins(model.flow, expr, _FROM, scope=scope), *_stored(model, expr)]
@@ -423,9 +427,12 @@ def _has_no_sampler(value: Value) -> bool:
     return isinstance(value, _OTHERS) or (isinstance(value, Pack) and not value.names)
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
+    """What a value is, in a few words."""
     if isinstance(value, Lit):
         return f"`{value.value!r}`"
+    if isinstance(value, Obj):
+        return f"a `{value.name}`"
     kinds = {Pack: "a list", Table: "a dict", Gen: "a generator", ClassRef: "a class"}
     return kinds.get(type(value), "a function")
 
@@ -447,6 +454,25 @@ def _guards(changed: Changed, call: ast.Call, base: ast.expr) -> tuple[bool, boo
                 not_none = True
             not_none = not_none or ast.dump(node) == wanted
     return asked, not_none
+
+
+def asked(changed: Changed, node: ast.Attribute) -> bool:
+    """Whether a test decides whether the attribute is read that looks at the object.
+
+    ``set_epoch`` is told to what :func:`receiver` looks at.
+    """
+    wanted = ast.dump(node.value)
+    for one in changed.new.around(node):
+        tests: list[ast.AST] = []
+        if isinstance(one, (ast.If, ast.IfExp)):
+            tests = [one.test]
+        elif isinstance(one, ast.BoolOp):
+            tests = [*one.values[:-1]]
+        elif isinstance(one, ast.Call) and getattr(one.func, "attr", "") == "set_epoch":
+            return True
+        if any(ast.dump(part) == wanted for test in tests for part in ast.walk(test)):
+            return True
+    return False
 
 
 def _made_anew(model: Model, func: ast.expr) -> str | None:

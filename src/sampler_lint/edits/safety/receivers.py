@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, given_by, origins, parameter_of
@@ -99,7 +100,7 @@ def statements_of(scope: Scope) -> dict[tuple[int, int], Stmt]:
 def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
     """What speaks against telling the epoch to what a call of ``set_epoch`` names."""
     reason = (
-        _made_anew(model, call.func)
+        _made_anew(model, module, changed, call.func)
         or _starts_again(changed, call)
         or _other_branch(changed, call)
         or _stored_by_name(model, module)
@@ -475,18 +476,41 @@ def asked(changed: Changed, node: ast.Attribute) -> bool:
     return False
 
 
-def _made_anew(model: Model, func: ast.expr) -> str | None:
+def _made_anew(model: Model, module: Module, changed: Changed, func: ast.expr) -> str | None:
     """What makes another object each time it is read: a call, or a property that calls."""
     for node in ast.walk(func):
         if isinstance(node, ast.Call):
             called = path(node.func)
             if called != "super" and called not in ASKS_BY_NAME.called:
-                return f"`{ast.unparse(node)}` may be another object at each call"
+                return _given_by_call(model, module, changed, node)
         if isinstance(node, ast.Attribute) and node is not func:
             for prop in model.properties(node.attr):
                 if _makes(prop):
                     return f"the property `{node.attr}` may make another object at each access"
     return None
+
+
+def _given_by_call(model: Model, module: Module, changed: Changed, call: ast.Call) -> str:
+    """What speaks against a call that gives the object."""
+    shown = f"`{ast.unparse(call)}`"
+    where = in_model(module, changed, call)
+    values = model.flow.values(expression(call.func, *where)) if where is not None else ()
+    called = {value.function for value in values if isinstance(value, FuncRef)}
+    is_awaited = isinstance(changed.new.parents.get(call), ast.Await)
+    if not is_awaited and any(map(partial(_is_coroutine, model), called)):
+        return Refuted(f"{shown} has to be awaited")
+    given = model.flow.values(expression(call, *where)) if where is not None else ()
+    is_made_there = bool(called) and all(
+        isinstance(one, Obj) and one.site is not None and one.site.scope in called for one in given
+    )
+    if given and is_made_there and all(map(_makes, called)):
+        return Refuted(f"{shown} is another object at each call")
+    return f"{shown} may be another object at each call"
+
+
+def _is_coroutine(model: Model, function: Function) -> bool:
+    source = model.module_of(function).source
+    return source.text.startswith("async", source.offset(function.row, function.col))
 
 
 def _makes(function: Function) -> bool:

@@ -41,6 +41,8 @@ def said(snippet: Snippet, folder: Path) -> str:
     assert quick.findings == announced(report.findings)
     fixes = [finding.fix for finding in quick.findings if finding.fix is not None]
     assert all(fix.unsafe for fix in fixes if fix.applicability is Applicability.UNSAFE), "why?"
+    left = [finding.fix for finding, _ in result.left if finding.fix is not None]
+    assert not any(fix.applicability is Applicability.SAFE for fix in left), "announced by [*]"
     after = read_tree(folder)
     changed = []
     for name, data in before.items():

@@ -203,8 +203,17 @@ def read_other(model: Model, cls: Class, editor: Editor) -> Fix | None:
     if found is None:
         return None
     read, name = found
+    lines = statements(stmt for method in cls.methods for stmt in method.body)
+    if any(_is_twin(node, read, name) for node in nodes_in(lines)):
+        return None  # a number is hardly meant to be taken times itself
     module = model.module_of(cls)
     code = f"{text_of(module.source, read.value)}.{name}"
     editor.at(module).replace(read, code)
     title = f"Read `{code}`, with which the ranks share out all samples"
     return editor.fix(title, Applicability.UNSAFE, "something else may be what is wrong")
+
+
+def _is_twin(node: Expr, read: Attr, name: str) -> bool:
+    """Whether an operation takes a read and the attribute ``name`` of the same object."""
+    sides = (node.left, node.right) if isinstance(node, Bin) else ()
+    return read in sides and any(isinstance(one, Attr) and one.name == name for one in sides)

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
-from sampler_lint.analysis.origins import is_one_object
+from sampler_lint.analysis.origins import is_one_object, scope_of
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ITERATES
 from sampler_lint.domain.fixed_orders import orders_items
@@ -22,7 +22,7 @@ from sampler_lint.edits.region import EditError, offsets
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.source import LINE_END
-from sampler_lint.syntax.navigation import same, statements, unparse
+from sampler_lint.syntax.navigation import same, self_class, statements, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -31,9 +31,11 @@ from sampler_lint.syntax.nodes import (
     Expr,
     ExprStmt,
     For,
+    Function,
     Index,
     Name,
     Node,
+    Scope,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -159,40 +161,72 @@ def _build_second(
         if isinstance(call.func, Attr)
         and any(isinstance(v, Obj) and v.site is site for v in model.flow.values(call.func.value))
     ]
-    held, given = _held(site), loader.keyword("sampler")
-    if held is None or not isinstance(given, Name) or given.id != held.id or not told:
+    held, given = _held(model, site), loader.keyword("sampler")
+    if held is None or given is None or not same(given, held) or not told:
         return False
-    if not all(isinstance(c.stmt, ExprStmt) and c.scope is site.scope for c in told):
-        return False
-    order = fresh_name(site.scope, f"second_{held.id}")
-    _repeat(editor, site, order, *seed)
+    order, second, name = _fresh(model, held), "", None
+    if same(one, other):
+        name = _held(model, loader)
+        if name is None or not same(other, name):
+            return False
+        second = _fresh(model, name)
+    told_by = []
     for call in told:
-        assert call.stmt is not None
+        receiver = _spelled(held, order, call.scope)
+        if receiver is None and name is not None:
+            spelled = _spelled(name, second, call.scope)
+            receiver = spelled and f"{spelled}.sampler"
+        if receiver is None or not isinstance(call.stmt, ExprStmt):
+            return False
+        told_by.append((call, call.stmt, receiver))
+    here = _spelled(held, order, site.scope)
+    there = None if name is None else _spelled(name, second, scope_of(other))
+    if here is None or (name is not None and there is None):
+        return False
+    _repeat(editor, site, here, *seed)
+    for call, stmt, receiver in told_by:
         numbers = ", ".join(text_of(editor.source, each) for each in call.positional)
-        editor.insert_after(call.stmt, f"{order}.set_epoch({numbers})")
-    if not same(one, other):
-        editor.replace(given, order)
+        editor.insert_after(stmt, f"{receiver}.set_epoch({numbers})")
+    if name is None or there is None:
+        editor.replace(given, here)
         return True
-    name = _held(loader)
-    if name is None or not isinstance(other, Name) or other.id != name.id:
-        return False
-    if other.scope is not loader.scope:
-        return False
-    second = fresh_name(site.scope, f"second_{name.id}")
-    _repeat(editor, loader, second, given, order)
-    editor.replace(other, second)
+    _repeat(editor, loader, _spelled(name, second, loader.scope) or second, given, here)
+    editor.replace(other, there)
     return True
 
 
-def _held(site: Call) -> Name | None:
-    """The one variable that what is built is assigned to."""
+def _held(model: Model, site: Call) -> Name | Attr | None:
+    """The one variable, or attribute of the object itself, that what is built is assigned to."""
     stmt = site.stmt
     if not isinstance(stmt, Assign) or stmt.value is not site or len(stmt.targets) != 1:
         return None
     target = stmt.targets[0]
+    if isinstance(target, Attr) and (cls := self_class(target.value)) is not None:
+        return target if len(model.project.own_stores(target.name, cls)) == 1 else None
     if not isinstance(target, Name) or len(site.scope.bindings.get(target.id, ())) != 1:
         return None
     return target
+
+
+def _fresh(model: Model, held: Name | Attr) -> str:
+    """A name for what is built beside it."""
+    if isinstance(held, Name):
+        return fresh_name(held.scope, f"second_{held.id}")
+    cls = self_class(held.value)
+    taken = model.attributes(cls).names if cls is not None else ()
+    name = f"second_{held.name}"
+    while name in taken:
+        name += "_2"
+    return name
+
+
+def _spelled(held: Name | Attr, name: str, scope: Scope) -> str | None:
+    """How a scope reads what is kept beside a variable, or an attribute, under another name."""
+    if isinstance(held, Name):
+        return name if scope is held.scope else None
+    me = scope.self_name if isinstance(scope, Function) else None
+    is_own = me and isinstance(scope, Function) and scope.cls is self_class(held.value)
+    return f"{me}.{name}" if is_own else None
 
 
 def _repeat(editor: Editor, site: Call, name: str, old: Expr | None, new: str) -> None:

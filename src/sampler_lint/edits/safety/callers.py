@@ -104,6 +104,19 @@ def unseen(model: Model, function: Function, param: Param) -> str | None:
     return known[function, param]
 
 
+def handed_on(model: Model, name: str) -> str | None:
+    """A place that neither calls a class of that name nor only says what something is."""
+    for shown, tree, nodes in _mentions(model, name, name.encode(), ""):
+        for node in nodes:
+            call = tree.parents.get(node)
+            is_called = isinstance(call, ast.Call) and call.func is node
+            if isinstance(node, (ast.Name, ast.Attribute)) and not (
+                is_called or _is_harmless(tree, node)
+            ):
+                return _place(shown, node)
+    return None
+
+
 def is_wrapped(model: Model, function: Function) -> bool:
     """Whether a decorator of the program may pass something else than its callers do."""
     return any(

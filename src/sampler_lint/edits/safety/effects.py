@@ -55,6 +55,10 @@ def caught(model: Model, module: Module, changed: Changed) -> str | None:
     It calls a function or class by its name, or has an object of the class, or a loader that
     iterates over one.
     """
+    for new, call in changed.back.items():
+        is_other = isinstance(new, ast.Call) and changed.is_altered(new.func)
+        if is_other and _is_answered(changed, call):
+            return f"line {call.lineno} is prepared for its error"  # type: ignore[attr-defined]
     edited = [
         one
         for one, (start, end) in changed.old.spans.items()
@@ -75,6 +79,22 @@ def caught(model: Model, module: Module, changed: Changed) -> str | None:
             if is_called or any(cls in classes for cls in _used(model, module, whole, one)):
                 return f"line {one.lineno} is prepared for its error"  # type: ignore[attr-defined]
     return None
+
+
+def _is_answered(changed: Changed, call: ast.AST) -> bool:
+    """Whether something else is done where a call of the file as it was fails."""
+    child = call
+    for one in changed.old.around(call):
+        if isinstance(one, (*FUNCTIONS, ast.Lambda)):
+            return False
+        if isinstance(one, ast.Try) and child in one.body:
+            return any(
+                _awaits_wrong_call(handler)
+                and not all(isinstance(stmt, (ast.Pass, ast.Continue)) for stmt in handler.body)
+                for handler in one.handlers
+            )
+        child = one
+    return False
 
 
 def _used(model: Model, module: Module, whole: Tree, node: ast.AST) -> Iterator[object]:

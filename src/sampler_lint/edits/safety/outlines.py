@@ -6,8 +6,10 @@ import ast
 import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.callers import handed_on
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.source import SourceError, SourceFile
@@ -119,10 +121,13 @@ def other_base(model: Model, module: Module, changed: Changed) -> str | None:
                     return f"{place} skips `{cls.name}`"
         for base in new.bases:
             values = model.flow.values(expression(base, module.facts, None))
-            for call in model.project.calls_named("isinstance"):
+            asking = (model.project.calls_named(name) for name in ("isinstance", "issubclass"))
+            for call in chain.from_iterable(asking):
                 given = call.positional
                 if len(given) == 2 and not _refuses(call) and _asks(model, given[1], values):
                     return f"{model.place(call.scope, call)} asks what the class derives from"
+            if other := handed_on(model, ast.unparse(base).rpartition(".")[2]):
+                return f"{other} may ask what the class derives from"
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, given_by, origins, parameter_of
@@ -99,7 +100,7 @@ def statements_of(scope: Scope) -> dict[tuple[int, int], Stmt]:
 def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
     """What speaks against telling the epoch to what a call of ``set_epoch`` names."""
     reason = (
-        _made_anew(model, call.func)
+        _made_anew(model, module, changed, call.func)
         or _starts_again(changed, call)
         or _other_branch(changed, call)
         or _stored_by_name(model, module)
@@ -115,14 +116,18 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
 def _other_branch(changed: Changed, call: ast.Call) -> str | None:
     """What else depends on a guard that asks another object than before."""
     for guard in changed.new.around(call):
-        if not isinstance(guard, ast.If) or guard not in changed.back:
+        if not isinstance(guard, (ast.If, ast.IfExp)) or guard not in changed.back:
             continue
         if not changed.is_altered(guard.test):
             continue
-        others = [*guard.body, *guard.orelse]
-        for stmt in others:
-            if not any(one is call for one in ast.walk(stmt)):
-                return f"line {stmt.lineno} depends on the condition that it changes"
+        others = (
+            [*guard.body, *guard.orelse]
+            if isinstance(guard, ast.If)
+            else [one for one in (guard.body, guard.orelse) if not isinstance(one, ast.Constant)]
+        )
+        for other in others:
+            if not any(one is call for one in ast.walk(other)):
+                return f"line {other.lineno} depends on the condition that it changes"
     return None
 
 
@@ -207,7 +212,7 @@ def _other(
         if _has_no_sampler(value) and not (is_none and not_none):
             if is_none and stmt is not None and _is_gone_over(model, expr, stmt):
                 continue
-            return f"`{ast.unparse(base)}` may also be {_shown(value)}"
+            return f"`{ast.unparse(base)}` may also be {shown(value)}"
     if isinstance(expr, Attr) and (reason := _stored_unseen(model, expr)):
         return reason
     made = [*origins(model.flow, expr, _FROM, scope=scope), *_stored(model, expr)]
@@ -423,9 +428,12 @@ def _has_no_sampler(value: Value) -> bool:
     return isinstance(value, _OTHERS) or (isinstance(value, Pack) and not value.names)
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
+    """What a value is, in a few words."""
     if isinstance(value, Lit):
         return f"`{value.value!r}`"
+    if isinstance(value, Obj):
+        return f"a `{value.name}`"
     kinds = {Pack: "a list", Table: "a dict", Gen: "a generator", ClassRef: "a class"}
     return kinds.get(type(value), "a function")
 
@@ -449,18 +457,60 @@ def _guards(changed: Changed, call: ast.Call, base: ast.expr) -> tuple[bool, boo
     return asked, not_none
 
 
-def _made_anew(model: Model, func: ast.expr) -> str | None:
+def asked(changed: Changed, node: ast.Attribute) -> bool:
+    """Whether a test decides whether the attribute is read that looks at the object.
+
+    ``set_epoch`` is told to what :func:`receiver` looks at.
+    """
+    wanted = ast.dump(node.value)
+    for one in changed.new.around(node):
+        tests: list[ast.AST] = []
+        if isinstance(one, (ast.If, ast.IfExp)):
+            tests = [one.test]
+        elif isinstance(one, ast.BoolOp):
+            tests = [*one.values[:-1]]
+        elif isinstance(one, ast.Call) and getattr(one.func, "attr", "") == "set_epoch":
+            return True
+        if any(ast.dump(part) == wanted for test in tests for part in ast.walk(test)):
+            return True
+    return False
+
+
+def _made_anew(model: Model, module: Module, changed: Changed, func: ast.expr) -> str | None:
     """What makes another object each time it is read: a call, or a property that calls."""
     for node in ast.walk(func):
         if isinstance(node, ast.Call):
             called = path(node.func)
             if called != "super" and called not in ASKS_BY_NAME.called:
-                return f"`{ast.unparse(node)}` may be another object at each call"
+                return _given_by_call(model, module, changed, node)
         if isinstance(node, ast.Attribute) and node is not func:
             for prop in model.properties(node.attr):
                 if _makes(prop):
                     return f"the property `{node.attr}` may make another object at each access"
     return None
+
+
+def _given_by_call(model: Model, module: Module, changed: Changed, call: ast.Call) -> str:
+    """What speaks against a call that gives the object."""
+    shown = f"`{ast.unparse(call)}`"
+    where = in_model(module, changed, call)
+    values = model.flow.values(expression(call.func, *where)) if where is not None else ()
+    called = {value.function for value in values if isinstance(value, FuncRef)}
+    is_awaited = isinstance(changed.new.parents.get(call), ast.Await)
+    if not is_awaited and any(map(partial(_is_coroutine, model), called)):
+        return Refuted(f"{shown} has to be awaited")
+    given = model.flow.values(expression(call, *where)) if where is not None else ()
+    is_made_there = bool(called) and all(
+        isinstance(one, Obj) and one.site is not None and one.site.scope in called for one in given
+    )
+    if given and is_made_there and all(map(_makes, called)):
+        return Refuted(f"{shown} is another object at each call")
+    return f"{shown} may be another object at each call"
+
+
+def _is_coroutine(model: Model, function: Function) -> bool:
+    source = model.module_of(function).source
+    return source.text.startswith("async", source.offset(function.row, function.col))
 
 
 def _makes(function: Function) -> bool:

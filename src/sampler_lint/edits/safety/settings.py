@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.domain.concepts import CONFIG
+from sampler_lint.analysis.named_stores import may_spell
+from sampler_lint.domain.concepts import ASKS_BY_NAME, CONFIG
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.source import SourceError, SourceFile
+from sampler_lint.syntax.lower import expression
 from sampler_lint.workspace.project import Module
 
 #: What may set an attribute without a plain assignment to it.
@@ -67,12 +70,14 @@ def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Mo
 
     With each, as it is shown, whether the model looks at it.
     """
-    stores = re.compile(_INDIRECT + rb"|\.%b\b[^=\n]*=" % name.encode())
-    for path in _files(model, program):
-        shown = model.project.files[path]
+    stores = re.compile(
+        _INDIRECT + rb"|\.%b\b[^=\n]*[=}!:]|\bcase\b.*\b%b *=" % ((name.encode(),) * 2)
+    )
+    for each in _files(model, program):
+        shown = model.project.files[each]
         try:
-            data = model.project.bytes_of(path)
-            is_read = model.project.is_parsed(path)
+            data = model.project.bytes_of(each)
+            is_read = model.project.is_parsed(each)
             if name.encode() not in data or (is_read and stores.search(data) is None):
                 continue
             root = ast.parse(SourceFile(shown, data).text)
@@ -100,24 +105,37 @@ def still_read(model: Model, module: Module, changed: Changed) -> str | None:
 
 def _reader(model: Model, module: Module, name: str) -> str | None:
     for shown, root, is_read in _saying(model, model.project.program_of(module), name):
-        for node in ast.walk(root):
+        is_own, nodes = shown == module.display, [*ast.walk(root)]
+        is_spelled = any(
+            isinstance(one, ast.Constant) and one.value == name for one in ast.walk(root)
+        )
+        for node in nodes:
+            may_read = False
             if isinstance(node, ast.Attribute):
                 is_option = CONFIG.says(ast.unparse(node.value).rpartition(".")[2])
                 may_read = node.attr == name and not is_read and not is_option
-                may_read = may_read or (shown == module.display and _is_namespace(node))
+            elif isinstance(node, ast.Constant):
+                may_read = isinstance(node.value, str) and f".{name}}}" in node.value
+            elif isinstance(node, ast.MatchClass):
+                may_read = name in node.kwd_attrs
             elif isinstance(node, ast.Subscript):
                 may_read = _is_key(node.slice, name) and _is_namespace(node.value)
-            else:
-                continue
-            if may_read:
-                return f"{shown}:{node.lineno} may read `{name}`"
+            elif isinstance(node, ast.Call) and path(node.func) in ASKS_BY_NAME.called:
+                may_read = any(
+                    (is_spelled or isinstance(one, (ast.BinOp, ast.JoinedStr)))
+                    and may_spell(expression(one, module.facts, None), name)
+                    for one in node.args[1:2]
+                )
+            if may_read or (is_own and isinstance(node, ast.expr) and _is_namespace(node)):
+                return f"{shown}:{node.lineno} may read `{name}`"  # type: ignore[attr-defined]
     return None
 
 
 def _is_namespace(node: ast.expr) -> bool:
     """Whether an expression is all that an object keeps: ``vars(x)``, ``x.__dict__``."""
-    text = ast.unparse(node)
-    return text.endswith(".__dict__") or text.startswith("vars(")
+    if isinstance(node, ast.Call):
+        return path(node.func) == "vars"
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 def _files(model: Model, program: str) -> list[str]:
@@ -125,10 +143,10 @@ def _files(model: Model, program: str) -> list[str]:
     todo = [module.path for module in model.project.modules_in(program)]
     seen = dict.fromkeys(todo)
     while todo:
-        for path in sorted(model.project.imported_by(todo.pop())):
-            if path not in seen and path in model.project.files:
-                seen[path] = None
-                todo.append(path)
+        for imported in sorted(model.project.imported_by(todo.pop())):
+            if imported not in seen and imported in model.project.files:
+                seen[imported] = None
+                todo.append(imported)
     return list(seen)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Gen, Lit, Obj, Pack, Value, View
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import options
@@ -19,7 +19,7 @@ from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.edits.safety.kinds import Kinds, own_class, scope_at
 from sampler_lint.edits.safety.meaning import always, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
-from sampler_lint.edits.safety.receivers import in_model, receiver
+from sampler_lint.edits.safety.receivers import asked, in_model, receiver, shown
 from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
@@ -76,7 +76,7 @@ class Values:
             elif isinstance(node, ast.Attribute) and self._changed.is_altered(node):
                 reason = self._stored_epoch(node) or self._has_no_room(node)
                 if reason is None and self._changed.is_written(node):
-                    reason = self._attribute(node)
+                    reason = self._attribute(node) or self._without(node)
             if reason:
                 yield reason
 
@@ -414,6 +414,28 @@ class Values:
         if node.attr in attributes.names and not stored:
             return self._skipped(scope, node.attr)
         return f"`{where}` may not be there"
+
+    def _without(self, node: ast.Attribute) -> str | None:
+        """What an expression may stand for that has no such attribute, and nothing asks for it."""
+        where = in_model(self._module, self._changed, node)
+        is_store = not isinstance(node.ctx, ast.Load)
+        if where is None or is_store or own_class(self._tree, node) or asked(self._changed, node):
+            return None
+        values = self._model.flow.values(expression(node.value, *where))
+        lacking = [value for value in values if self._lacks(value, node.attr)]
+        if not lacking:
+            return None
+        why = f"`{ast.unparse(node.value)}` may be {shown(lacking[0])} without `{node.attr}`"
+        return Refuted(why) if len(lacking) == len(values) else why
+
+    def _lacks(self, value: Value, name: str) -> bool:
+        if isinstance(value, Obj) and isinstance(value.cls, Class):
+            found = self._model.attributes(value.cls)
+            return found.open is None and name not in found.names
+        kind = type(value.value) if isinstance(value, Lit) else list
+        return isinstance(value, (Gen, Lit, Pack, View)) and not (
+            hasattr(kind, name) or name in getattr(value, "names", ())
+        )
 
     def _from_known_base(self, cls: Class, name: str) -> bool:
         """Whether a base, and not the class itself, provides the attribute."""

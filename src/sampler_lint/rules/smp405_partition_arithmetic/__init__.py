@@ -71,7 +71,8 @@ class PartitionArithmetic(Rule):
         Safe for what can only mean one thing: `x[: len(x) - k]` for `x[:-k]`, a loop that goes
         down to 0, `len(batch)` compared with the batch size, and a slice that starts at the rank,
         or is the part of its number, where each took the same share, if the class then shares out
-        all samples evenly in the simulation. Unsafe where a check of the share's length fails: the
+        all samples evenly in the simulation; unsafe where that slice began at another place than
+        the first sample. Unsafe where a check of the share's length fails: the
         list is cut or padded before, whichever the check holds for in the simulation. Unsafe, too,
         where one number of the class's own, read in the place of another, is all that it takes for
         the ranks to share out all samples in each world. For the rest there is no fix: what to

@@ -167,12 +167,17 @@ def _minus_zero(
         return
     count = expression(upper.operand, function, stmt)
     value, name = only(model.flow, count, Hop.ASSIGNED | Hop.ATTRIBUTE), last_name(count)
-    if isinstance(value, Bin) and value.op == "Mod":
+    if isinstance(value, Bin) and value.op == "Mod" and not _is_negated(value.right):
         shown = ast.unparse(upper.operand)
         if name is None:
             yield _minus_zero_suspect(module, node, f"({shown})")
         elif not _asks(function, name):
             yield _minus_zero_suspect(module, node, shown)
+
+
+def _is_negated(divisor: Expr) -> bool:
+    """Whether what is left over is negative, so that the slice begins at the front."""
+    return isinstance(divisor, Unary) and divisor.op == "USub"
 
 
 def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:

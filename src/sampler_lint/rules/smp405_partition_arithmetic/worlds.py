@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from sampler_lint.analysis.origins import Hop, only
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain import concepts
 from sampler_lint.domain.concepts import RANK, WORKERS
@@ -36,7 +37,8 @@ from sampler_lint.rules._trials import (
     splitting_place,
 )
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import left_out
-from sampler_lint.syntax.navigation import nodes_in, statements
+from sampler_lint.syntax.lower import expression
+from sampler_lint.syntax.navigation import nodes_in, statements, stmt_of
 from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
 from sampler_lint.workspace.project import Module
 
@@ -445,15 +447,19 @@ def _start_at_rank(
     for sliced in slices:
         found = _by_rank(model, module, cls, iterate, sliced)
         if found is not None:
-            code, title = found
-            return editor.at(module).replace(sliced, code).fix(title, Applicability.SAFE)
+            code, title, unsafe = found
+            grade = Applicability.UNSAFE if unsafe else Applicability.SAFE
+            return editor.at(module).replace(sliced, code).fix(title, grade, unsafe)
     return None
 
 
 def _by_rank(
     model: Model, module: Module, cls: Class, iterate: Function, sliced: Index
-) -> tuple[str, str] | None:
-    """A slice that starts at the rank, and what that is; of the first so many, the rank's part."""
+) -> tuple[str, str, str] | None:
+    """A slice that starts at the rank, what that is, and what speaks against it.
+
+    Of the first so many, and of so many from some place on, the rank's part.
+    """
     text = text_of(module.source, sliced)
     parsed = ast.parse(text, mode="eval").body if "\n" not in text else None
     if not isinstance(parsed, ast.Subscript) or not isinstance(parsed.slice, ast.Slice):
@@ -463,8 +469,13 @@ def _by_rank(
     def code(part: ast.expr | None) -> str:
         return "" if part is None else encoded[part.col_offset : part.end_col_offset].decode()
 
-    if not iterate.params or not (share.lower is None or ast.unparse(share.lower) == "0"):
+    size, unsafe = _size_from(share), ""
+    if not iterate.params or (size is None and not _is_zero(share.lower)):
         return None
+    if size is not None and share.lower is not None:
+        begun = expression(share.lower, iterate, stmt_of(sliced))
+        is_first = getattr(only(model.flow, begun, Hop.ASSIGNED), "value", None) == 0
+        unsafe = "" if is_first else f"`{code(share.lower)}` may be where it is to begin"
     ranks = [
         f"{iterate.params[0].name}.{name}"
         for name in sorted(model.attributes(cls).names)
@@ -473,18 +484,33 @@ def _by_rank(
     begin = encoded.index(b":", parsed.value.end_col_offset)
     start = begin if share.lower is None else share.lower.col_offset
     rest = begin if share.lower is None else share.lower.end_col_offset
-    upper, slices = code(share.upper), dict[str, str]()
+    upper, slices = code(size or share.upper), dict[str, str]()
     end = parsed.end_col_offset
     assert end is not None
     for rank in ranks:
-        slices[f"{rank}{encoded[rest : end - 1].decode()}"] = f"Start the slice at `{rank}`"
+        if size is None:
+            slices[f"{rank}{encoded[rest : end - 1].decode()}"] = f"Start the slice at `{rank}`"
         if share.step is None:
-            part = upper if isinstance(share.upper, (ast.Attribute, ast.Name)) else f"({upper})"
+            is_plain = isinstance(size or share.upper, (ast.Attribute, ast.Name))
+            part = upper if is_plain else f"({upper})"
             slices[f"{rank} * {part} : ({rank} + 1) * {part}"] = f"Take part `{rank}`"
     found = model.start_of_share(cls, sliced, list(slices))
     if found is None:
         return None
-    return f"{encoded[:start].decode()}{found}]", slices[found]
+    return f"{encoded[:start].decode()}{found}]", slices[found], unsafe
+
+
+def _is_zero(lower: ast.expr | None) -> bool:
+    return lower is None or ast.unparse(lower) == "0"
+
+
+def _size_from(share: ast.Slice) -> ast.expr | None:
+    """How many a slice takes from some place on: ``n`` of ``x[begin : begin + n]``."""
+    lower, upper = share.lower, share.upper
+    if share.step is not None or lower is None or not isinstance(upper, ast.BinOp):
+        return None
+    sides = [side for side in (upper.left, upper.right) if ast.dump(side) != ast.dump(lower)]
+    return sides[0] if isinstance(upper.op, ast.Add) and len(sides) == 1 else None
 
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:

@@ -39,6 +39,7 @@ PLAIN = (
     "thirteenth.txt",
     "fourteenth.txt",
     "eighteenth.txt",
+    "twentyfirst.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

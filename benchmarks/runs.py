@@ -40,6 +40,7 @@ PLAIN = (
     "fourteenth.txt",
     "fifteenth.txt",
     "eighteenth.txt",
+    "twentyfirst.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

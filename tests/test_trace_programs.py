@@ -22,7 +22,8 @@ CHOSEN = """
 ddp/set_epoch_inner_only ddp/weighted_alike ddp/shuffled_the_wrong_one ddp/own_sharding_twice
 local/right_local_sgd_uneven local/right_sweep tp/right_mesh_tp tp/different_data
 tp/right_teacher_student_both_learn fsdp/unsharded hand/flat_allreduce_unsharded
-passes/right_ppo passes/right_adversarial passes/right_multi_epoch_loader passes/itertools_cycle
+passes/right_ppo passes/right_adversarial passes/right_multi_epoch_loader
+two18/unlabelled_batches_cycled_from_memory
 mesh/right_dp_tp mesh/dp_tp_sharded_over_world mesh/hsdp_sharded_over_one_dim
 more/right_context_parallel_with_dp stream/right_workers_split stream/workers_not_split
 stream/iterable_not_split stream/persistent_workers_epoch_not_heard stream/right_offset_function
@@ -96,6 +97,9 @@ resume15/mid_epoch_batch_counted_over_all_epochs resume15/right_mid_epoch_by_a_s
 rest15/batch_list_cut_by_samples rest15/right_batch_list_cut
 rest16/order_of_the_global_generator_in_the_middle rest16/right_checkpoint_at_each_end
 rest16/checkpoint_each_half_epoch_resumed_at_the_epoch
+pipe18/stages_exchange_without_waiting_and_read_apart two18/right_unlabelled_loader_begun_again
+cache18/augmented_samples_kept_in_lasting_workers
+eval18/predictions_of_padding_gathered_too eval18/right_predictions_of_padding_cut
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}

@@ -96,12 +96,11 @@ def _note_rows(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
     leave something out itself.
     """
     last, asked = recorder.last, _asked(function, args, kwargs)
-    shape = getattr(next(asked[name] for name in _GIVEN if name in asked), "shape", ())
     if last is None or last.has_learned:
         return
-    size = next(iter(shape), 0)
-    whole = size == last.count > last.rows
-    if size < 2 or not (whole or (recorder.looked and size == last.rows)):
+    sizes = {*_lengths(next(asked[name] for name in _GIVEN if name in asked), DEPTH)}
+    whole = last.count in sizes and last.count > last.rows
+    if not (whole or (recorder.looked and last.rows > 1 and last.rows in sizes)):
         return
     last.gathers += 1
     every = [*_frames(recorder)] if last.gathers <= SUMS else []
@@ -115,6 +114,18 @@ def _note_rows(recorder: Any, function: Any, args: Any, kwargs: Any) -> None:
         return
     path, line = os.path.abspath(users[0].f_code.co_filename), users[0].f_lineno
     recorder.note("rows", number=last.number, path=path, line=line)
+
+
+def _lengths(thing: Any, depth: int) -> Iterator[int]:
+    """How many entries tensors and lists of numbers have, among things in containers."""
+    if getattr(thing, "ndim", 0):
+        yield len(thing)
+    elif depth and isinstance(thing, (dict, list, tuple)):
+        parts = [*thing.values()] if isinstance(thing, dict) else [*thing[:SUMS]]
+        if parts and isinstance(thing, list) and isinstance(parts[0], (int, float, str)):
+            yield len(thing)
+        for one in parts:
+            yield from _lengths(one, depth - 1)
 
 
 def _frames(recorder: Any) -> Iterator[FrameType]:

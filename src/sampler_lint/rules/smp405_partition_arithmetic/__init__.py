@@ -8,7 +8,6 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import judged
 from sampler_lint.rules.smp405_partition_arithmetic.expressions import (
-    neighbours,
     same_on_each,
     slips,
     stuck_counters,
@@ -29,7 +28,7 @@ class PartitionArithmetic(Rule):
           an epoch; as likely where arguments had to be guessed and it fails with all guesses,
         - a float in a slice, or given to `range` or to what draws so many,
         - a `while` loop that never ends,
-        - a part of the data that is the same on every rank, or begins at the rank's own number,
+        - a part of the data that is the same on every rank,
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
@@ -101,11 +100,8 @@ class PartitionArithmetic(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class; then read the ones whose slips need no numbers."""
-        told = set()
         for module, cls in judged(model):
-            for suspect in tried(model, module, cls):
-                told.add(suspect.start)
-                yield suspect
+            yield from tried(model, module, cls)
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)
@@ -113,8 +109,5 @@ class PartitionArithmetic(Rule):
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
-                for suspect in neighbours(model, module, function):
-                    if suspect.start not in told:
-                        yield suspect
             yield from same_on_each(model, module)
         yield from torn(model)

@@ -9,7 +9,7 @@ from functools import partial
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
 from sampler_lint.domain.batches import is_list
-from sampler_lint.domain.concepts import BATCH_SIZE, PROCESSES, RANGES, RANK, WORKERS, WORLD_SIZE
+from sampler_lint.domain.concepts import BATCH_SIZE, PROCESSES, RANGES, RANK, WORKERS
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
@@ -328,66 +328,6 @@ def _parts(model: Model, function: Function, size: Param) -> Iterator[Expr]:
         step = depends_on(model.flow, stmt.value, is_part, LOCAL) if stmt.value else None
         if step is not None:
             yield step.expr
-
-
-# Slices that begin at the rank and do not go on by the number of ranks.
-
-
-def neighbours(model: Model, module: Module, function: Function) -> Iterator[Suspect]:
-    """``x[rank : rank + len(x) // world]``: each share begins one item after the one before."""
-    for stmt in statements(function.body):
-        for node in nodes_in([stmt]):
-            if not isinstance(node, Index) or not RANK.is_mentioned(node):
-                continue
-            key = slice_of(module, node)
-            size = None if key is None else _size_from_rank(key)
-            if key is None or key.lower is None or size is None:
-                continue
-            first, share = (expression(one, function, stmt) for one in (key.lower, size))
-            is_share = depends_on(model.flow, share, _divides_by_ranks, LOCAL) is not None
-            if not is_share or depends_on(model.flow, first, _is_product, LOCAL) is not None:
-                continue
-            items, rank = text_of(module.source, node.value), ast.unparse(key.lower)
-            count = ast.unparse(size)
-            times = count if isinstance(size, (ast.Name, ast.Attribute)) else f"({count})"
-            code = f"{items}[{rank} * {times} : ({rank} + 1) * {times}]"
-            yield Suspect(
-                module,
-                node,
-                "the parts of the ranks overlap: each begins one item after the one before",
-                fix=replacing(
-                    node,
-                    code,
-                    f"Write `{code}`",
-                    Applicability.UNSAFE,
-                    "other samples are read, and what is left over by the division is still not",
-                ),
-                effect=f"each rank takes `{count}` items from its own number on: most "
-                f"are read by several ranks, and those behind the last part by none",
-                advice=f"begin at `{rank} * {times}`",
-            )
-
-
-def _size_from_rank(key: ast.Slice) -> ast.expr | None:
-    """How much a slice takes that begins at the rank itself."""
-    lower, upper = key.lower, key.upper
-    name = getattr(lower, "attr", getattr(lower, "id", None))
-    if key.step is not None or lower is None or not RANK.says(name):
-        return None
-    if not isinstance(upper, ast.BinOp) or not isinstance(upper.op, ast.Add):
-        return None
-    begin, sides = ast.unparse(lower), (upper.left, upper.right)
-    rest = [one for one in sides if ast.unparse(one) != begin]
-    return rest[0] if len(rest) == 1 else None
-
-
-def _divides_by_ranks(expr: Expr) -> bool:
-    is_division = isinstance(expr, Bin) and expr.op in {"FloorDiv", "Div"}
-    return is_division and isinstance(expr, Bin) and WORLD_SIZE.is_mentioned(expr.right)
-
-
-def _is_product(expr: Expr) -> bool:
-    return isinstance(expr, Bin) and expr.op == "Mult"
 
 
 # Counters that pick a process's items and advance for those alone.

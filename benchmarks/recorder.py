@@ -24,7 +24,7 @@ CASES = {
     "images, batches of 64": ("Images(6_400)", "batch_size=64, sampler=shard"),
     "images, two workers": ("Images(6_400)", "batch_size=64, sampler=shard, num_workers=2"),
     "tokens, batches of 16": ("Tokens(4_000)", "batch_size=16, sampler=shard"),
-    "big data, every n-th kept": ("Images(64_000)", "batch_size=64, sampler=part"),
+    "big data, a sample kept": ("Images(64_000)", "batch_size=64, sampler=part"),
     "tensors, batches of 32 (worst case)": ("Tensors(32_000)", "batch_size=32, sampler=shard"),
 }
 

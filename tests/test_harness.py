@@ -986,3 +986,16 @@ def test_plugin_is_free_until_asked(tmp_path):
         timeout=120,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_what_workers_draw_is_bounded(program):
+    body = """
+        import _sampler_lint.draws as draws
+        draws.LONGEST_LOG = 1
+        class Drawn(Dataset):
+            def __len__(self): return 8
+            def __getitem__(self, index): return torch.rand(1)
+        read(DataLoader(Drawn(), batch_size=4, num_workers=1), 3)
+    """
+    run = program(body)
+    assert [len(rank.log.draws) for rank in run.ranks] == [1, 1]

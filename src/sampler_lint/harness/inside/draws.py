@@ -14,6 +14,7 @@ from typing import Any
 
 from .content import DEPTH
 from .objects import of_code, of_module
+from .sampling import LONGEST_LOG
 from .tape import CLOEXEC
 
 #: Where the generators of Python, NumPy and torch keep their state.
@@ -36,7 +37,8 @@ def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
     def append(**noted: Any) -> None:
         line = json.dumps({**about, **noted}) + "\n"
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)
-        os.write(file, line.encode("ascii"))
+        if os.fstat(file).st_size < LONGEST_LOG:
+            os.write(file, line.encode("ascii"))
         os.close(file)
 
     def first(*args: Any) -> Any:

@@ -138,8 +138,8 @@ class Pass:
         """Make room for more indices, unless enough were kept; where it begins."""
         log = self._log
         first, more, most = _CHUNKS
-        told = self._state[COUNT] if self._every else 0
-        self._keep = needed <= most and (log.keep_all or told < KEPT_PER_PASS)
+        kept_so_far = self._state[COUNT] if self._every else 0
+        self._keep = needed <= most and (log.keep_all or kept_so_far < KEPT_PER_PASS)
         if self._keep:
             size = max(needed, more if self._room else first)
             log.kept += size

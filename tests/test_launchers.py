@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.frameworks
 
@@ -32,24 +33,29 @@ def told(*names):
     return int(next(os.environ[name] for name in names if name in os.environ))
 
 def train(how, *meeting):
+    gpus = torch.cuda.device_count() if "ON_GPUS" in os.environ else 0
     if not dist.is_initialized():
         meeting = meeting or (
             told("OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"),
             told("OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "WORLD_SIZE"),
         )
         address = "env://" if "MASTER_ADDR" in os.environ else f"file://{os.path.abspath('meet')}"
-        dist.init_process_group("gloo", address, rank=meeting[0], world_size=meeting[1])
+        backend = "nccl" if gpus > 1 else "gloo"  # NCCL takes one rank for each GPU
+        dist.init_process_group(backend, address, rank=meeting[0], world_size=meeting[1])
+    if gpus:
+        torch.cuda.set_device(dist.get_rank() % gpus)
+    device = "cuda" if gpus else "cpu"
     data = TensorDataset(torch.arange(100.0).reshape(-1, 1))
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=10, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(1, 1))
+    model = DistributedDataParallel(torch.nn.Linear(1, 1).to(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
     for epoch in range(3):
         if how == "good":
             sampler.set_epoch(epoch)
         for (x,) in loader:
             optimizer.zero_grad()
-            model(x).sum().backward()
+            model(x.to(device)).sum().backward()
             optimizer.step()
     if how == "bad" and dist.get_rank() == 1:
         raise ValueError("planted")
@@ -228,6 +234,20 @@ def test_ranks_are_recorded(name: str, tmp_path: Path, request: pytest.FixtureRe
         assert "ValueError: planted" in said
     if program is ITSELF:  # torch and accelerate catch what a function raises that they start
         assert "rank 1 died at train.py:" in said
+
+
+def test_ranks_on_gpus_are_recorded_alike(tmp_path: Path) -> None:
+    """The backend and where batches are computed on are the program's business."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU is at hand")
+    command, program = LAUNCHERS["torchrun"]
+    whole = [*TRACE, "--", *command.split(), "train.py"]
+    environment = {**os.environ, "ON_GPUS": ""}
+    status, said = run(tmp_path, program, [*whole, "good"], environment)
+    assert (status, f"Nothing wrong was seen. {RECORDED}" in said) == (0, True), said
+    status, said = run(tmp_path, program, [*whole, "bad"], environment)
+    assert (status, RECORDED in said) == (1, True), said
+    assert "SMP102 epochs 0-2 have one order on both ranks" in said
 
 
 @pytest.mark.parametrize("name", ["mpirun", "srun"])

@@ -41,6 +41,7 @@ PLAIN = (
     "fifteenth.txt",
     "eighteenth.txt",
     "twentyfirst.txt",
+    "twentysecond.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",
@@ -56,6 +57,7 @@ FRAMEWORKS = (
     "eighteenth_frameworks.txt",
     "nineteenth_frameworks.txt",
     "twentieth_frameworks.txt",
+    "twentysecond_frameworks.txt",
 )
 #: What those import, so that their ranks need not.
 IMPORTS = ("accelerate", "lightning", "torchdata.nodes", "transformers.trainer", "webdataset")

@@ -27,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite what fixtures and snippets expect from what the rules say now, for review",
     )
+    parser.addoption(
+        "--whole",
+        action="store_true",
+        help="fix and run all awkward programs: by default each second one",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -174,11 +174,14 @@ def test_the_programs_are_many_and_each_has_its_name() -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_safe_fix_makes_an_awkward_program_wrong(part: int, tmp_path: Path) -> None:
+def test_no_safe_fix_makes_an_awkward_program_wrong(
+    part: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    whole = request.config.getoption("--whole")
     found: list[str] = []
     fixed = 0
     number = itertools.count()
-    for program in awkward.programs()[part::PARTS]:
+    for program in awkward.programs()[part :: PARTS if whole else 2 * PARTS]:
         files = {name: text.encode() for name, text in program.files.items()}
         with working_in(write_tree(tmp_path / f"{next(number)}", files)) as _:
             result = engine.fix(["."], FIXES)
@@ -194,7 +197,7 @@ def test_no_safe_fix_makes_an_awkward_program_wrong(part: int, tmp_path: Path) -
         if reason is not None:
             found.append(f"{program.name}: {reason}")
     assert found == []
-    assert fixed >= 15, "most fixes are held back: nothing is shown of those that are made"
+    assert fixed >= 8, "most fixes are held back: nothing is shown of those that are made"
 
 
 # what each question is asked about

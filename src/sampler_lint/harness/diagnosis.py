@@ -9,6 +9,7 @@ loaders that do not train, samplers that repeat or choose, ranks that share a sh
 from __future__ import annotations
 
 import ast
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -34,7 +35,13 @@ from sampler_lint.harness.orders import (
     twice_at_once,
     unshuffled,
 )
-from sampler_lint.harness.resuming import began_again, skips_again, values_told, went_on
+from sampler_lint.harness.resuming import (
+    began_again,
+    loaded_late,
+    skips_again,
+    values_told,
+    went_on,
+)
 from sampler_lint.harness.runs import Loader, Pass, RankRun, Run, Stream, relative
 from sampler_lint.harness.samples import (
     alike_draws,
@@ -73,10 +80,13 @@ def diagnose(run: Run) -> list[Diagnosis]:
         part = replace(run, ranks=[run.ranks[place] for place in team])
         # Of those that nobody knows to average, each has to read all, or shares with the rest.
         size = run.ranks[0].log.world_size if together is None and run.ranks else len(team)
+        divides = False
         for job in filter(_with_gradients, training_jobs(part)):
             every = size > 1 and len(job) == size
-            divided = every and (
-                divide_batches(job) or (exchange(part) and _drawn_alike(observed(job)))
+            parted_batches = every and divide_batches(job)
+            divides |= parted_batches
+            divided = parted_batches or (
+                every and exchange(part) and bool(_drawn_alike(observed(job)))
             )
             found += _streamed(part, job) if learns(run) and not divided else ()
             found += lost(part, job) if learns(run) and len(job) == size and not divided else ()
@@ -84,7 +94,9 @@ def diagnose(run: Run) -> list[Diagnosis]:
                 known = together is not None
                 found += _shares(part, job, size, known=known) if not divided else ()
                 found += _steps(part, job) if learns(run) else ()
-        found += _given_alike(part) if together is not None else ()
+        # Where each rank learns from all that it reads, that says whether they are.
+        told = all(learns(replace(part, ranks=[one])) for one in part.ranks) and not divides
+        found += _given_alike(part) if together is not None and not told else ()
     for team in parted(run):
         part = replace(run, ranks=[run.ranks[place] for place in team])
         found += [one for job in training_jobs(part) for one in _reads_apart(part, job)]
@@ -93,6 +105,8 @@ def diagnose(run: Run) -> list[Diagnosis]:
     found += [one for job in jobs for one in (*began_again(run, job), *dropped(run, job))]
     if not any(one.code == "SMP103" for one in found):
         found += [one for job in jobs for one in (*went_on(run, job), *skips_again(run, job))]
+    if not any(one.code == "SMP105" for one in found):
+        found += [one for job in jobs for one in loaded_late(run, job)]
     if learns(run):
         found += [*miscounted(run), *overlapping(run, jobs), *twice_at_once(run)]
     if run.stalled and not any(one.code == "SMP306" for one in found):
@@ -193,9 +207,9 @@ def _workers(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
 
 
 def _given_alike(run: Run) -> Iterator[Diagnosis]:
-    """Ranks that average gradients, and compute them of the same inputs, not all from loaders."""
+    """Ranks that average gradients, and compute them of the same inputs, whatever they read."""
     logs = [rank.log for rank in run.ranks]
-    if len(logs) < 2 or all(learns(replace(run, ranks=[rank])) for rank in run.ranks):
+    if len(logs) < 2:
         return
     given = [{one.number: one.digest for one in log.inputs} for log in logs]
     shared = set.intersection(*map(set, given))
@@ -619,11 +633,14 @@ def _loops(path: str) -> list[ast.For | ast.While]:
 # -- lengths
 
 
-def _resumed(stream: Stream) -> bool:
-    """Whether the first pass is the rest of an epoch, of which the length knows nothing."""
-    first, *later = stream.passes
-    whole = [one.drawn for one in later if one.exhausted and one.drawn == one.length]
-    return stream.loader.loaded or (bool(whole) and first.drawn < min(whole))
+def _resumed(stream: Stream, number: int) -> bool:
+    """Whether a pass is the rest of an epoch, of which the length knows nothing."""
+    passes = stream.passes
+    loads = [begun for loader in stream.loaders for begun in loader.loads]
+    rests = [next((one for one in passes if one.number >= begun), None) for begun in loads]
+    whole = [one.drawn for one in passes[1:] if one.exhausted and one.drawn == one.length]
+    first = bool(loads or whole) and passes[0].drawn < min(whole, default=math.inf)
+    return passes[number] in rests or (number == 0 and first)
 
 
 def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
@@ -632,9 +649,7 @@ def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             return
         for number, one in enumerate(stream.passes):
             violation = None if one.length_error else wrong_length(stream, one)
-            if number == 0 and one.exhausted and _resumed(stream):
-                continue
-            if violation:
+            if violation and not (one.exhausted and _resumed(stream, number)):
                 path, line = spot(stream.loader, stream.passes)
                 yield Diagnosis(
                     "SMP304",

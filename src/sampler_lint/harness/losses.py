@@ -177,12 +177,13 @@ def _few(gathered: list[tuple[str, int, list[float]]]) -> list[tuple[str, int, l
 def overlapping(run: Run, jobs: Sequence[Sequence[Stream]]) -> Iterator[Diagnosis]:
     """Parts of one dataset to learn from and to evaluate, which share samples."""
     learned = [stream for job in jobs for stream in job]
-    for job in run.streams():
-        loader = job[0].loader
-        if loader.subset is None or any(one.learned for one in job[0].passes):
+    told: set[tuple[str, int]] = set()
+    for stream in [stream for rank in run.ranks for stream in rank.streams()]:
+        loader, where = stream.loader, spot(stream.loader, stream.passes)
+        if where in told or not loader.subset or any(one.learned for one in stream.passes):
             continue
         held = set(loader.subset)
-        last = max(one.number for one in job[0].passes)
+        last = max(one.number for one in stream.passes)
         for other in learned:
             if other.passes[0].number > last:
                 continue  # what is picked by a look at it, and then learned from
@@ -195,11 +196,12 @@ def overlapping(run: Run, jobs: Sequence[Sequence[Stream]]) -> Iterator[Diagnosi
                 and held - part
                 and part - held
             ):
+                told.add(where)
                 yield Diagnosis(
                     "SMP506",
                     f"{len(shared)} of the {len(held)} samples that evaluate are also trained on: "
                     f"the two parts of the dataset overlap ({numbers(sorted(shared))})",
-                    *spot(loader, job[0].passes),
-                    tuple(places(run, job)),
+                    *where,
+                    tuple(places(run, [stream])),
                 )
                 break

@@ -84,7 +84,21 @@ def _earlier(log: Log, loader: Loader, known: Mapping[int, int] | None = None) -
 
 def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """A run that goes on elsewhere in its data than where an optimizer's state was saved."""
-    stream, log = job[0], run.ranks[0].log
+    for rank, stream in zip(run.ranks, job, strict=True):
+        told = _went_on(rank.log, stream)
+        if told is not None:
+            where = f"on rank {rank.rank} " if rank is not run.ranks[0] else ""
+            yield Diagnosis(
+                "SMP105",
+                f"{where}the optimizer's state was saved {told[0]}; go on where it was saved",
+                *spot(stream.loader, [told[1]]),
+                (*places(run, [stream]), *told_calls(run, rank.log)),
+            )
+            return
+
+
+def _went_on(log: Log, stream: Stream) -> tuple[str, Pass] | None:
+    """Where a rank's state was saved, and elsewhere which pass goes on."""
     for begun, _ in log.resumed:
         saved = [one for one in log.saved if one.passes <= begun][-1:]
         # What was learned from the last batch shows in a pass only when it goes on.
@@ -113,13 +127,8 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         elif left.length is not None:
             told = _wrong_part(log, (left, after), done, each)
         if told:
-            yield Diagnosis(
-                "SMP105",
-                f"the optimizer's state was saved {told}; go on where it was saved",
-                *spot(stream.loader, [after]),
-                (*places(run, job), *told_calls(run, log)),
-            )
-            return
+            return told, after
+    return None
 
 
 def _elsewhere(
@@ -137,7 +146,7 @@ def _elsewhere(
     told = _fetched_ahead(left, after, done, values)
     if values[0] == values[1]:
         told = told or _wrong_rest(left, after, done, each)
-    if not loader.loaded:
+    if not loader.loads:
         told = told or _misplaced(left, after, done, each, values)
         return told or _an_earlier_one(left, after, done, every)
     return told or (None if loader.chooses else _another_rest(left, after, done))
@@ -322,6 +331,35 @@ def skips_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             return
 
 
+def loaded_late(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """A loader's state that is loaded when another epoch's turn has come, which loses a beginning.
+
+    Of a loader that was read before: what a process read that saved the state is not known.
+    """
+    log, every = run.ranks[0].log, _earlier(run.ranks[0].log, job[0].loader)
+    for loader in job[0].loaders:
+        for begun in loader.loads:
+            after = next((one for one in every if one.number >= begun), None)
+            before = [one for one in every if one.number < begun]
+            if after not in loader.passes or not any(one in loader.passes for one in before):
+                continue
+            skipped = (after.length or 0) - after.drawn
+            whole = after.complete and after.exhausted and after.count >= ENOUGH
+            if skipped < 1 or not whole or len(set(after.indices)) < after.count:
+                continue
+            read = [{i for batch in one.batches[:skipped] for i in batch} for one in before]
+            if all(one & set(after.indices) for one in read):
+                yield Diagnosis(
+                    "SMP105",
+                    f"the loader's state was loaded, and the pass after it begins behind {skipped} "
+                    f"of {after.length} batches, which no pass has read: the state is of another "
+                    f"epoch; load it before the first",
+                    *spot(loader, [after]),
+                    (*places(run, job), *told_calls(run, log)),
+                )
+                return
+
+
 def _misplaced(left: Pass, after: Pass, done: int, each: int, values: list[Any]) -> str | None:
     """Where a pass should have gone on after ``done`` batches, and where it does.
 
@@ -330,7 +368,7 @@ def _misplaced(left: Pass, after: Pass, done: int, each: int, values: list[Any])
     length = left.length or 0
     again = values[0] == values[1] and left.begins == after.begins
     if 1 < done < length - 1 and _left(left, done):
-        if again and after.learned >= min(length, after.yielded) - 1 > done:
+        if again and after.learned >= min(length, after.yielded) - 1 > each:
             return (
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
                 f"it was loaded learns from that epoch from its beginning"

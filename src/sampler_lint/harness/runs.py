@@ -168,8 +168,9 @@ class Loader:
     the rank, the ``sampler`` in it that takes the epoch, and its ``values`` that are numbers."""
     lasting: bool = False
     """Its workers outlive a pass."""
-    loaded: bool = False
-    """The state of it, its samplers or its dataset was loaded: its first pass may be a rest."""
+    loads: list[int] = field(default_factory=list)
+    """How many passes had begun when the state of it, its samplers or its dataset was loaded: the
+    pass after it may be a rest."""
     passes: list[Pass] = field(default_factory=list)
 
     @property
@@ -484,7 +485,7 @@ def read_log(path: str) -> Log:
     log = Log()
     loaders: dict[int, Loader] = {}
     passes: dict[int, Pass] = {}
-    loaded: set[int] = set()
+    loaded: dict[int, list[int]] = {}
     for event in _events(path):
         kind = event.pop("event")
         if kind == "process":
@@ -555,7 +556,7 @@ def read_log(path: str) -> Log:
         elif kind == "fed":
             passes[event["number"]].fed[-1].append(event["size"])
         elif kind == "loaded":
-            loaded.add(event["object"])
+            loaded.setdefault(event["object"], []).append(len(passes))
         elif kind == "draw":
             passes[event["number"]].batches.append(event["indices"])
         elif kind == "set_epoch":
@@ -573,7 +574,7 @@ def read_log(path: str) -> Log:
                 passes[event["number"]].drew.append(event["drew"])
     for loader in log.loaders:
         objects = {loader.number, loader.dataset, *(one["object"] for one in loader.samplers)}
-        loader.loaded = not loaded.isdisjoint(objects)
+        loader.loads = sorted(begun for one in objects for begun in loaded.get(one, ()))
     of_passes = os.path.splitext(path)[0] + ".tape"
     if os.path.exists(of_passes):
         _read_tape(of_passes, passes)

@@ -69,10 +69,15 @@ def _stream_of(one: Pass) -> list[Sample]:
 
 
 def divide_batches(job: Sequence[Stream]) -> bool:
-    """Whether all ranks read the same batches, and each gives the model its own part of them."""
+    """Whether all ranks read the same batches, and each gives the model its own part of them.
+
+    That may be a part of each batch, or one batch of as many as there are ranks.
+    """
     firsts = [stream.passes[0] for stream in job]
     if any(one.contents != firsts[0].contents for one in firsts):
         return False
+    if sorted(one.learned_from for one in firsts) == [*range(1, len(job) + 1)]:
+        return all(one.learned <= one.yielded // len(job) + 1 for one in firsts)
     for one in firsts:
         most = max(one.sizes, default=0)
         parts = [sum(fed) for size, fed in zip(one.sizes, one.fed, strict=True) if size == most]
@@ -257,7 +262,25 @@ def unheard_epochs(stream: Stream) -> str | None:
 def drawn_once(stream: Stream) -> bool:
     """Whether the dataset draws for each sample when it is first read, and no more after that."""
     drew = [one.drew for one in stream.passes if len(one.drew) >= FEW]
-    return len(drew) > 1 and all(drew[0]) and not any(any(later) for later in drew[1:])
+    if len(drew) < 2 or not all(drew[0]):
+        return False
+    return not any(any(later) for later in drew[1:]) or _draws_for_new_ones(stream)
+
+
+def _draws_for_new_ones(stream: Stream) -> bool:
+    """Whether it draws for those batches only in which a sample is new to the process."""
+    read: set[Index] = set()
+    known = 0
+    for one in stream.passes:
+        if not one.complete or one.one_in > 1 or stream.loader.workers:
+            return False
+        for batch, drew in zip(one.batches, one.drew, strict=False):
+            if drew == read.issuperset(batch):
+                return False
+            known += not drew
+            read.update(batch)
+        read.update(one.indices)
+    return known >= FEW
 
 
 def alike_draws(stream: Stream, log: Log) -> str | None:

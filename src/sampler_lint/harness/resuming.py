@@ -108,6 +108,8 @@ def _went_on(log: Log, stream: Stream) -> tuple[str, Pass] | None:
         after = next((one for one in every if one.number >= begun), None)
         if not saved or after is None or after not in stream.passes:
             continue
+        if any(saved[0].passes <= one.number < begun for one in every):
+            continue  # rolled back: what was read since then is not read again
         others = [one for loader in log.loaders for one in loader.passes if one.learned]
         if any(begun <= one.number < after.number for one in others):
             continue  # the rest of an epoch, read by another loader

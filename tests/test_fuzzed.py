@@ -17,7 +17,7 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="counts its seconds so")
 
 STAGES = (
-    *("mend", "explain", "remember", "notebook", "silence", "command", "run-classes"),
+    *("fix", "explain", "remember", "notebook", "silence", "command", "run-classes"),
     *("run-as-python", "flake8", "line-ends"),
 )
 
@@ -51,7 +51,7 @@ def test_the_fuzzer_sees_what_goes_wrong(fuzz: ModuleType, monkeypatch: pytest.M
         raise ZeroDivisionError
 
     monkeypatch.setattr("sampler_lint.engine.fix", breaks)
-    case = fuzz.Case("mend", {"a.py": b"x = 1\n", "b.py": b"y = 1\n"}, 0)
+    case = fuzz.Case("fix", {"a.py": b"x = 1\n", "b.py": b"y = 1\n"}, 0)
     said = case.problem()
     assert "ZeroDivisionError" in said
     assert sum(map(len, fuzz.smaller(case, said).tree.values())) < 6
@@ -109,4 +109,4 @@ FOUND = {
 def test_what_was_found_is_well(fuzz: ModuleType, name: str) -> None:
     stage, tree = FOUND[name]
     assert fuzz.Case(stage, tree, 0).problem() == ""
-    assert fuzz.Case("mend", tree, 0).problem() == ""
+    assert fuzz.Case("fix", tree, 0).problem() == ""

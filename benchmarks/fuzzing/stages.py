@@ -68,12 +68,12 @@ def failed(report: Report) -> str:
 # -- fixing
 
 
-def mend(root: Path, tree: Tree, rng: random.Random) -> str:
-    """Mended files still compile, a second mend changes nothing, and none without a finding."""
-    return _mended(str(root))[0]
+def fix_it(root: Path, tree: Tree, rng: random.Random) -> str:
+    """Fixed files still compile, a second fix changes nothing, and none without a finding."""
+    return _fixed(str(root))[0]
 
 
-def _mended(folder: str) -> tuple[str, dict[str, bytes]]:
+def _fixed(folder: str) -> tuple[str, dict[str, bytes]]:
     report = engine.check([folder], ALL)
     if reason := failed(report):
         return reason, {}
@@ -204,14 +204,14 @@ def _poison(cache: Cache, rng: random.Random) -> None:
 # -- notebooks
 
 
-def mend_notebook(root: Path, tree: Tree, rng: random.Random) -> str:
+def fix_notebook(root: Path, tree: Tree, rng: random.Random) -> str:
     """Whatever is no code of a notebook stays, and all that holds for files holds for its code."""
     name = rng.choice(sorted(tree))
     data = _notebook(tree[name].decode("utf-8", "surrogateescape"), rng)
     if rng.random() < 0.4:
         data = mutants._bytes(data, rng, [tree])
     (root / "book.ipynb").write_bytes(data)
-    reason, after = _mended(str(root))
+    reason, after = _fixed(str(root))
     if reason:
         return reason
     with contextlib.suppress(NotebookError):
@@ -551,10 +551,10 @@ def _rows(root: Path) -> list[tuple[object, ...]]:
 
 #: By name, with how often each is tried among the others.
 STAGES: dict[str, tuple[Stage, int]] = {
-    "mend": (mend, 8),
+    "fix": (fix_it, 8),
     "explain": (tell_of_lines, 3),
     "remember": (remember, 3),
-    "notebook": (mend_notebook, 3),
+    "notebook": (fix_notebook, 3),
     "silence": (silence, 3),
     "command": (command, 3),
     "run-classes": (run_classes, 3),

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sampler_lint.analysis.values import Obj, Unknown
@@ -81,14 +81,27 @@ def _in_words(model: Model, value: Any) -> str:
     return str(getattr(value, "reason", "found"))
 
 
-def last_question(rule: Rule, model: Model, nodes: set[Node]) -> Question | None:
-    """The last question that a rule asks about one of ``nodes``, or about an object built there.
+def last_questions(
+    rules: Sequence[Rule], model: Model, nodes: set[Node]
+) -> Iterator[tuple[Rule, Question]]:
+    """The last question that each rule asks about one of ``nodes``, or about an object built there.
 
-    None where it looked at no more than what kind of call or statement it is.
+    Not of a rule that looked at no more than what kind of call or statement it is.
     """
-    with _Watch() as asked, contextlib.suppress(Exception):  # told as a failed rule before
-        for _ in rule.check(model):
-            pass
+    every = []
+    with _Watch() as asked:
+        for rule in rules:
+            asked.clear()
+            with contextlib.suppress(Exception):  # told as a failed rule before
+                for _ in rule.check(model):
+                    pass
+            every.append((rule, _last_about(asked, nodes)))
+    for rule, question in every:
+        if question is not None:
+            yield rule, question
+
+
+def _last_about(asked: Sequence[Question], nodes: set[Node]) -> Question | None:
     about: list[Question] = []
     within: set[Question] = set()
     for each in asked:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from sampler_lint.analysis.values import AnyModule, Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
-from sampler_lint.asked import last_question
+from sampler_lint.asked import last_questions
 from sampler_lint.domain.model import Model
 from sampler_lint.engine import Session
 from sampler_lint.findings import FileError, Finding
@@ -197,12 +197,10 @@ def _asked(
     scopes = (*module.facts.classes, *module.facts.functions)
     nodes.update(scope for scope in scopes if scope.row == row)
     told = {}
-    for rule in rules:
-        question = last_question(rule, model, nodes)
-        if question is not None:
-            head, *rest = question.lines(model)
-            told[rule.code] = [f"  {rule.code} not reported. The last question was {head}"]
-            told[rule.code] += [f"    which asked {line}" for line in rest]
+    for rule, question in last_questions(rules, model, nodes):
+        head, *rest = question.lines(model)
+        told[rule.code] = [f"  {rule.code} not reported. The last question was {head}"]
+        told[rule.code] += [f"    which asked {line}" for line in rest]
     return told
 
 

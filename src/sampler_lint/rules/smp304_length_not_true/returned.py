@@ -18,16 +18,20 @@ from sampler_lint.rules._foreign_reads import is_asked_first
 from sampler_lint.rules._trials import defined_by
 from sampler_lint.syntax.navigation import blocks, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
+    AugAssign,
     Bin,
     Call,
     Class,
     Const,
     Expr,
+    ExprStmt,
     For,
     Function,
     If,
     Name,
+    Raise,
     Return,
     Simple,
     Stmt,
@@ -47,8 +51,8 @@ def returns_nothing(module: Module, cls: Class) -> Suspect | None:
         for stmt in length.returns
     ):
         return None
-    if not length.returns and not all(_does_nothing(stmt) for stmt in length.body):
-        return None  # it raises
+    if not length.returns and not _comes_to_its_end(length.body):
+        return None
     node = length.returns[0] if length.returns else name_of(module, length)
     return Suspect(
         module,
@@ -58,6 +62,20 @@ def returns_nothing(module: Module, cls: Class) -> Suspect | None:
         "cannot be interpreted as an integer)",
         advice="count what `__iter__` yields, or leave `__len__` out",
     )
+
+
+def _comes_to_its_end(body: list[Stmt]) -> bool:
+    """Whether a function certainly raises nothing: it does nothing, or forgets what it computed."""
+    if any(isinstance(stmt, Raise) for stmt in statements(body)):
+        return False
+    last = body[-1]
+    if isinstance(last, If):
+        return all(_comes_to_its_end(block) for block in (last.body, last.orelse) if block)
+    if isinstance(last, ExprStmt):
+        value = last.value
+        is_length = isinstance(value, Call) and last_name(value.func) == "len"
+        return is_length or isinstance(value, Bin)
+    return isinstance(last, (Assign, AugAssign)) or all(map(_does_nothing, body))
 
 
 #: Functions that round and give a float all the same.

@@ -118,6 +118,7 @@ def test_indent_is_what_blocks_add(text: str, indent: str) -> None:
 def test_candidates_say_a_word_of_ours() -> None:
     assert is_candidate(b"import DataLoader")
     assert is_candidate(b"sampler.set_epoch(1)")
+    assert is_candidate(b"class Lines(IterableDataset):")
     assert not is_candidate(b"print('hello')")
 
 

@@ -56,9 +56,18 @@ class SourceError(Exception):
         self.error = error
 
 
+#: The class whose objects share themselves out: nothing else need be about samplers.
+_STREAM = b"IterableDataset"
+
+
 def is_candidate(data: bytes) -> bool:
     """Whether ``data`` says one of the words that this linter is about."""
-    return b"set_epoch" in data or _says(data, b"ampler", _SAMPLER, 1) or says_loader(data)
+    return (
+        b"set_epoch" in data
+        or _STREAM in data
+        or _says(data, b"ampler", _SAMPLER, 1)
+        or says_loader(data)
+    )
 
 
 def says_loader(data: bytes) -> bool:
@@ -80,6 +89,7 @@ def is_about_sampling(code: bytes) -> bool:
     """
     return (
         b"set_epoch" in code
+        or _STREAM in code
         or _says(code, b"ampler", _SAMPLING, 1)
         or _says(code, b"oader", _DATA_LOADER, 1)
     )

@@ -270,11 +270,16 @@ def _with_one_rank(model: Model) -> Iterator[Suspect]:
 
 
 def _check_loader(model: Model, loader: Obj) -> Suspect | None:
-    if loader.site is None or is_guarded(loader.site) or not _is_unsharded(model, loader):
+    if loader.site is None or is_guarded(loader.site):
+        return None
+    grade = _unsharded(model, loader)
+    if grade is None:
         return None
     joins = undivided(model, loader)
     if joins is not None:
-        return _suspect(model, loader, joins)
+        return _suspect(model, loader, joins, grade)
+    if grade is Grade.LIKELY:
+        return None
     keeps = left_whole(model, loader) or left_out(model, loader)
     return _left_by_framework(model, loader, keeps) if keeps is not None else None
 
@@ -308,7 +313,7 @@ def _taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Suspect | None
     )
 
 
-def _is_unsharded(model: Model, loader: Obj) -> bool:
+def _unsharded(model: Model, loader: Obj) -> Grade | None:
     """Whether the loader reads all of a map-style dataset, and nothing it is given knows ranks.
 
     One that does not shuffle may be for evaluation: if a loop certainly trains with it.
@@ -316,20 +321,33 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
     assert loader.site is not None
     dataset = model.argument(loader, "dataset")
     if dataset is None or loader.site.has_star or loader.site.has_double_star:
-        return False
-    if not _is_list(model, dataset) and not opens_table(model, dataset):
-        classes = built_classes(model, dataset)
-        if classes is None or not all(_is_whole(model, cls) for cls in classes):
-            return False
+        return None
+    grade = _grade_of_whole(model, loader, dataset)
     samplers = _samplers(model, loader)
     if samplers:
         if not all(_is_blind(model, value) for value in samplers):
-            return False
+            return None
     elif not _may_shuffle(model, loader) and not (
         feeds_training(model, loader) is True and keeps_order(model, dataset)
     ):
-        return False
-    return depends_on(model.flow, dataset, PROCESSES.names) is None
+        return None
+    return grade if depends_on(model.flow, dataset, PROCESSES.names) is None else None
+
+
+def _grade_of_whole(model: Model, loader: Obj, dataset: Expr) -> Grade | None:
+    """Whether each process certainly, or likely, has all of a map-style dataset.
+
+    torch shuffles no other than such a one, whoever made it.
+    """
+    if _is_list(model, dataset) or opens_table(model, dataset):
+        return Grade.CERTAIN
+    classes = built_classes(model, dataset)
+    if classes is not None and all(_is_whole(model, cls) for cls in classes):
+        return Grade.CERTAIN
+    shuffles = model.option(loader, "shuffle", False) == {True}
+    known = [value.cls for value in model.flow.values(dataset) if isinstance(value, Obj)]
+    unaware = all(isinstance(cls, str) or knows_ranks(model, cls) is False for cls in known)
+    return Grade.LIKELY if shuffles and unaware else None
 
 
 def _samplers(model: Model, loader: Obj) -> list[Expr]:
@@ -404,7 +422,7 @@ def _may_shuffle(model: Model, loader: Obj) -> bool:
     return constants is None or any(constants)
 
 
-def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
+def _suspect(model: Model, loader: Obj, joins: Call, grade: Grade) -> Suspect:
     assert loader.site is not None
     module = model.module_of(loader.site.scope)
     sampler = next(iter(_samplers(model, loader)), None)
@@ -429,7 +447,8 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         f"this `{loader.name}` trains in several processes and nothing shards it",
         why=tuple(why),
         effect=f"{given}, so every process reads the whole dataset in each epoch",
-        fix=_divide(model, loader) if sampler is None else None,
+        fix=_divide(model, loader) if sampler is None and grade is Grade.CERTAIN else None,
+        grade=grade,
         advice=_advice(model, sampler),
     )
 

@@ -59,7 +59,7 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
     }
     # What a library reads was there before the sampler, which it has never heard of.
     data = {one for one in given_to(model, found.inner.loader, "dataset") if type(one) is ExtObj}
-    for cls in {obj.cls for obj in ours}:
+    for cls in {obj.cls for obj in ours if not _is_instead(model, obj, found, reached)}:
         if not isinstance(cls, Class) or not _may_be_iterated(model, cls):
             continue
         if sets_epoch_itself(model, found, cls):
@@ -96,6 +96,21 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+
+
+def _is_instead(model: Model, obj: Obj, found: EpochLoop, reached: Carrier) -> bool:
+    """Whether it is another sampler that the loader may get, in place of the one reached."""
+    return (
+        len(reached.path) == 1
+        and model.role(obj) in {"sampler", "batch_sampler"}
+        and not any(obj.may_be(one) for one in (reached.sampler, found.inner.loader))
+        and obj.site is not None
+        and not any(
+            reached.sampler.may_be(value)
+            for arg in obj.site.args
+            for value in model.flow.values(arg.value)
+        )
+    )
 
 
 def setter_left_out(model: Model, found: EpochLoop) -> Call | None:

@@ -103,6 +103,10 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)
         trials = trials._replace(repeated=repeated(interpreter, spec))
+    if trials.sharded and trials.repeated is None and spec.may_leave_rank:
+        spec.leaves_place = True
+        trials = trials._replace(unplaced=repeated(interpreter, spec))
+        spec.leaves_place = spec.numbers_are_ranks = False
     if (trials.usual or trials.guessed) and not spec.goes_on:
         trials = trials._replace(again=tuple(_second_passes(interpreter, spec)))
     if BUDGET.gone:

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Set
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import ExtObj, Lit, Obj, Value
+from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
@@ -24,7 +24,7 @@ from sampler_lint.domain.epoch_calls import (
 )
 from sampler_lint.domain.epoch_state import reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import Assign, Attr, Call, Class, Expr, Function, Loop, Name, Node
@@ -75,6 +75,7 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             continue
         if values and values <= data:
             continue
+        values = _but_own(model, receiver, values)
         misses = _replaces(node) or _misses(model, receiver, reached)
         place = _Setter(str(model.place(scope, node)), misses)
         made = as_made(model, receiver, values)
@@ -96,6 +97,22 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+
+
+def _but_own(model: Model, receiver: Expr, values: frozenset[Value]) -> frozenset[Value]:
+    """The values but for the sampler that a loader of torch's makes for itself."""
+    if not isinstance(receiver, Attr):
+        return values
+    owners = model.flow.values(receiver.value)
+    is_told = bool(owners) and all(
+        isinstance(owner, Obj)
+        and owner.cls == DATA_LOADER
+        and owner.site is not None
+        and not any(isinstance(v, Unknown) for v in model.passed_to(owner, receiver.name))
+        for owner in owners
+    )
+    own = {v for v in values if is_told and isinstance(v, Unknown) and v.why is Why.FOREIGN}
+    return values - own or values
 
 
 def _is_instead(model: Model, obj: Obj, found: EpochLoop, reached: Carrier) -> bool:

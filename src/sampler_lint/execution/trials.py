@@ -314,9 +314,14 @@ def _is_refused(
 
 
 def _is_made_apart(interpreter: Interpreter, spec: SetUp, trial: Trial) -> bool:
-    """Whether more is yielded once the result of a call is longer, and ``len()`` stays the same."""
-    for key, value in (spec.guesses or {}).items():
-        if key.endswith(")") and is_sequence(value):
+    """Whether more is yielded once the result of a call is longer, and ``len()`` stays the same.
+
+    Or one of several attributes of the data: they may be the parts that it is made of.
+    """
+    lists = [key for key, value in (spec.guesses or {}).items() if is_sequence(value)]
+    parts = [key for key in lists if key.startswith("dataset.") and not key.endswith(")")]
+    for key in lists:
+        if key.endswith(")") or (len(parts) > 1 and key in parts):
             spec.longer = key
             longer = [*each(interpreter, spec, (trial.world,))]
             spec.longer = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -296,22 +296,19 @@ def _calls_for(
 def as_made(model: Model, receiver: Expr, values: frozenset[Value]) -> Iterable[Value]:
     """The samplers of loaders that calls of a factory return: each is of the same call."""
     owners = model.flow.values(receiver.value) if isinstance(receiver, Attr) else frozenset()
+    made: dict[Scope, list[Obj]] = {}
     for owner in owners:
         if not (isinstance(owner, Obj) and owner.through is not None and owner.site is not None):
             return values
-    factories = {
-        owner.site.scope: owner for owner in owners if isinstance(owner, Obj) and owner.site
-    }
-    if not owners or len(factories) < len(owners):
-        return values  # calls of one factory, in turn
-    return [_through(value, factories) for value in values]
+        made.setdefault(owner.site.scope, []).append(owner)
+    return [each for value in values for each in _through(value, made)]
 
 
-def _through(value: Value, factories: Mapping[Scope, Obj]) -> Value:
+def _through(value: Value, made: Mapping[Scope, Sequence[Obj]]) -> Sequence[Value]:
     if not isinstance(value, Obj) or value.site is None or value.through is not None:
-        return value
-    owner = factories.get(value.site.scope)
-    return value if owner is None else replace(value, through=owner.through)
+        return [value]
+    owners = made.get(value.site.scope, ())
+    return [replace(value, through=owner.through) for owner in owners] or [value]
 
 
 def is_nothing(values: frozenset[Value]) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ExtObj, Lit, Obj
 from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, TRAINS
 from sampler_lint.domain.engines import run_over
@@ -41,6 +42,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Loop,
     Name,
+    Param,
     Scope,
     Stmt,
     Try,
@@ -208,7 +210,7 @@ def _brought(
     """
     if not isinstance(source, Name) or owner_of(source) is not function:
         return None
-    given = given_by(model.flow, call, source)
+    given = given_by(model.flow, call, _before_wrapping(model, function, source, loader))
     if given is None:
         return None
     values = model.flow.values(given)
@@ -221,6 +223,16 @@ def _brought(
     kinds = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
     other = bool(values) and all(isinstance(value, kinds) for value in values)
     return _ANOTHER if other else None
+
+
+def _before_wrapping(model: Model, function: Function, source: Name, loader: Obj) -> Name:
+    """The read of a parameter that a function wraps under its own name: ``data = tqdm(data)``."""
+    read = source
+    for binding in definitions(function, source):
+        wrap = binding.value if not isinstance(binding.payload, Param) else None
+        if isinstance(wrap, Call):
+            read = next((n for n in wrap.positional if isinstance(n, Name) and same(n, read)), read)
+    return read if any(map(loader.may_be, model.flow.values(read))) else source
 
 
 def _bound_by(loop: Loop, source: Expr) -> bool:

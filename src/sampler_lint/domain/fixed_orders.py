@@ -207,8 +207,9 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
     values = model.flow.values(sampler)
     if not any(isinstance(value, Lit) and value.value is None for value in values):
         return None
-    found = ways(model, loader.site, [sampler]) or []
-    bare = [way for way in found if way.values[0].none]
+    data = model.flow.argument(loader, "dataset")
+    found = ways(model, loader.site, [sampler, *([data] if data is not None else [])]) or []
+    bare = [way for way in found if way.values[0].none and not any(v.none for v in way.values[1:])]
     for one, other in product(found, bare):
         apart, origin = one.apart(other), one.values[0].origin
         if apart and all(is_about_processes(model, test) for test in apart):

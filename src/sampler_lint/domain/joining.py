@@ -14,6 +14,7 @@ from sampler_lint.domain.concepts import ITERATED
 from sampler_lint.domain.epochs import encloses_a_pass
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
+from sampler_lint.domain.ranks import knows_ranks
 from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
 from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.source import SourceError
@@ -24,7 +25,7 @@ def files_to_join(model: Model) -> set[str]:
     """The files that should be looked at as if they said a sampler word."""
     programs = _programs_that_shard(model)
     known = {module.path for module in model.modules}
-    taking = set(_taking(model, known, programs)) - known
+    taking = set(_taking(model, known, programs | set(_with_own_shares(model)))) - known
     wanted: set[Function] = set()
     for inner in passes(model) if programs else ():
         if any(is_sharded_by(model, each) for each in model.samplers_of(inner.loader)):
@@ -47,6 +48,19 @@ def _programs_that_shard(model: Model) -> set[str]:
     }
 
 
+def _with_own_shares(model: Model) -> Iterator[str]:
+    """The programs with a loader whose sampler is a class of the tree that says ranks itself.
+
+    It need not have an epoch: its order may be one for all passes.
+    """
+    for loader in model.loaders:
+        if loader.site is not None and any(
+            isinstance(sampler.cls, Class) and knows_ranks(model, sampler.cls)
+            for sampler in model.samplers_of(loader)
+        ):
+            yield model.project.program_of(model.module_of(loader.site.scope))
+
+
 def _sharded(model: Model) -> Iterator[Obj]:
     """The loaders whose sampler shards."""
     for loader in model.loaders if sharding_programs(model) else ():
@@ -64,7 +78,8 @@ def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
         outside = {
             name
             for name, imported in module.facts.imports
-            if not known.issuperset(model.project.files_meant(imported, module))
+            for path in model.project.files_meant(imported, module)
+            if path not in known or path.endswith("__init__.py")  # a package hands on what it has
         }
         known_names: dict[tuple[Scope, str], bool] = {}
         for call in module.facts.all_calls:

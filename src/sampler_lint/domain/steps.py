@@ -13,6 +13,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Const,
+    ExprStmt,
     For,
     Function,
     Name,
@@ -27,8 +28,27 @@ _OPTIMIZERS = "torch.optim."
 
 
 def is_without_gradients(scope: Scope, stmt: Stmt) -> bool:
-    """Whether a statement stands in a block, or a function, without gradients."""
-    return not _marks(scope, stmt).isdisjoint(WITHOUT_GRADIENTS)
+    """Whether a statement stands in a block, or a function, without gradients.
+
+    Or below a ``torch.set_grad_enabled(False)`` that nothing takes back on the way.
+    """
+    return not _marks(scope, stmt).isdisjoint(WITHOUT_GRADIENTS) or _follows_switch(scope, stmt)
+
+
+def _follows_switch(scope: Scope, stmt: Stmt) -> bool:
+    if "set_grad_enabled" not in scope.called:
+        return False
+    around = [stmt, *stmt.ancestors()]
+    said = [
+        call
+        for call in scope.calls
+        if last_name(call.func) == "set_grad_enabled"
+        and isinstance(call.stmt, ExprStmt)
+        and call.stmt.order < stmt.order
+        and any(call.stmt in each.block for each in around)
+    ]
+    mode = said[-1].positional[0] if said and said[-1].positional else None
+    return isinstance(mode, Const) and mode.value is False
 
 
 def evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:

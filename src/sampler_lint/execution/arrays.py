@@ -168,7 +168,8 @@ def _multinomial(
 def _random_array(run: Run, *size: Any, **keywords: Any) -> Any:
     """Numbers by chance."""
     size = size or tuple(keywords[name] for name in ("size",) if name in keywords)
-    return _filled(UNKNOWN)(run, *size) if size else UNKNOWN
+    drawn = 0.5 if run.chance.settles else UNKNOWN
+    return _filled(drawn)(run, *size) if size else drawn
 
 
 @RANDOM(Cost.BY_ITEM, "uniform", "normal")
@@ -750,6 +751,7 @@ for _name, _of_both in (("max", "maximum"), ("min", "minimum")):
     TORCH(Cost.BY_ITEM, _name)(_extreme_of(_name, _of_both))
 ARRAYS(Cost.BY_ITEM, "ceil")(_elementwise(lambda number: float(math.ceil(number))))
 ARRAYS(Cost.BY_ITEM, "floor")(_elementwise(lambda number: float(math.floor(number))))
+ARRAYS(Cost.BY_ITEM, "trunc")(_elementwise(lambda number: float(math.trunc(number))))
 ARRAYS(Cost.BY_ITEM, "flip")(lambda run, values, *axis, **kw: Array(run.listed(values)[::-1]))
 ARRAYS(Cost.BY_ITEM, "int64", "int32")(_reduced("int"))
 ARRAYS(Cost.BY_ITEM, "float64", "float32")(_reduced("float"))

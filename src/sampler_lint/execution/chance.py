@@ -50,6 +50,9 @@ class Chance:
         self.turn = 0
         """By how many places the order is turned that is drawn next: so far that two workers meet
         whether each then takes the next part or every n-th item."""
+        self.settles = False
+        """Whether a number that is drawn is one that it may be: of no account where it is only
+        asked what draws rest on."""
         self.tries_orders = False
         """Whether an order that the process draws for itself is another one in each process, so
         that what comes of it is seen, and it does not count as what nobody knows."""

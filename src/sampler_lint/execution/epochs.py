@@ -97,6 +97,7 @@ def try_epochs(
     is an object of that class.
     """
     BUDGET.open()
+    interpreter.settles_chance = True
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
         if around is not None:
@@ -104,6 +105,8 @@ def try_epochs(
         return _told(_each_option(interpreter, spec))
     except (RaisedError, *SILENT):
         return None
+    finally:
+        interpreter.settles_chance = False
 
 
 def ignores_seed(interpreter: Interpreter, cls: Class) -> bool:

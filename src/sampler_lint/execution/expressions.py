@@ -71,6 +71,10 @@ class Expressions(Run):
         """``owner[key]``."""
         if type(owner) is list and type(key) is int:  # most are these
             return owner[key]
+        if isinstance(key, Given):
+            if type(owner) is dict:
+                items.ask_for_text(owner, key)
+            key = plain(key)
         if isinstance(owner, (Data, Told)):
             data = owner.data if isinstance(owner, Told) else owner
             is_column = type(data) in {Data, Column} and data.length is not None
@@ -439,7 +443,7 @@ def _key(node: ast.expr) -> Code:
 
     def code(run: Any, frame: Frame) -> Any:
         value = value_of(run, frame)
-        return value if value is UNKNOWN or isinstance(value, Source) else plain(value)
+        return value if value is UNKNOWN or isinstance(value, (Source, Given)) else plain(value)
 
     return code
 

@@ -112,6 +112,8 @@ class Interpreter(Statements):
         self.chance = Chance()
         self.tries_orders = False
         """Whether each process draws other orders (see :class:`~.chance.Chance`)."""
+        self.settles_chance = False
+        """Whether a number that is drawn is one that it may be (see :class:`~.chance.Chance`)."""
         self.watch: Callable[[Instance], None] | None = None
         """What is told of each object that is iterated, or has an item taken, before it is."""
         self.stands_in = False
@@ -139,6 +141,7 @@ class Interpreter(Statements):
         self.depth = self.agreed = 0
         self.lends = False
         self.chance = Chance()
+        self.chance.settles = self.settles_chance
         if self.tries_orders:
             self.chance.tries_orders, self.chance.worker = True, rank
         BUDGET.restart()

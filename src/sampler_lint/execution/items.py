@@ -6,7 +6,7 @@ import itertools
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import BUDGET
-from sampler_lint.execution.errors import CannotTellError, Kind
+from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
@@ -58,8 +58,20 @@ def item(owner: Any, index: Any) -> Any:
     raise CannotTellError("an item")
 
 
+def ask_for_text(owner: dict[Any, Any], index: Given) -> None:
+    """Say so where what is looked up in a dict can only be one of the texts that are its keys.
+
+    Raises:
+        WantedError: it is one.
+    """
+    texts = sorted(each for each in owner if isinstance(each, str))
+    if texts and len(texts) == len(owner):
+        raise WantedError(index.pattern, Kind.TEXT, texts, index.others)
+
+
 def store(container: Any, index: Any, value: Any) -> None:
     """``container[index] = value``."""
+    index = plain(index) if isinstance(index, Given) else index
     if index is UNKNOWN:
         _store_anywhere(container)
         return

@@ -334,6 +334,6 @@ for _name in (
     ARRAY(Cost.BY_ITEM, _name)(_function(ARRAYS, _name))
 for _name in (
     *("sum", "max", "min", "any", "all", "cumsum", "unique", "argmax", "argmin", "mean", "prod"),
-    *("ceil", "floor", "round"),
+    *("ceil", "floor", "round", "trunc"),
 ):
     ARRAY(Cost.BY_ITEM, _name)(_of_array(_name))

@@ -196,6 +196,8 @@ class Trials(NamedTuple):
     nothing else is known."""
     repeated: Trial | None = None
     """A world in which every rank yields the same part of the data, if that is so in all."""
+    unplaced: Trial | None = None
+    """The same, where the class is built without the rank that it may be given."""
     failing: Trial | None = None
     """The first world, where the class raises the same in all of them: with its defaults, or with
     guesses where it lets none pass."""

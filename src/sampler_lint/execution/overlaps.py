@@ -55,7 +55,7 @@ def _feeding(
 ) -> Iterator[Trial]:
     """Large worlds that it runs through, and in which each rank has something to read."""
     for trial in each(interpreter, spec, spec.large_worlds, option):
-        if trial.raised is None and _feeds_all(trial):
+        if trial.raised is None and _feeds_all(trial) and any(turn.count for turn in trial.turns):
             yield trial
 
 

@@ -69,6 +69,7 @@ class World(NamedTuple):
 
 #: What is given whether the constructor could do without it or not.
 _ALWAYS = frozenset({Role.DATASET, Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.DROP_LAST})
+_PLACE = frozenset({Role.RANK, Role.WORLD_SIZE})
 #: The size of anything: beside data, which knows its own, that of a window or an epoch.
 _SIZES = frozenset({"size", "length", "n"})
 #: Options that say themselves that ranks may differ, or that do not matter here.
@@ -106,6 +107,8 @@ class SetUp:
         while they are left unknown."""
         self.fills_none = False
         """Whether arguments that may be None are given, too."""
+        self.leaves_place = False
+        """Whether the rank and the number of ranks are left out where they may be None."""
         self.numbers_are_ranks = False
         """Whether each such argument that is a number is taken to be the rank."""
         self.numbers_are_sizes = False
@@ -211,6 +214,15 @@ class SetUp:
                 yield param.arg, None
 
     @property
+    def may_leave_rank(self) -> bool:
+        """Whether the rank may be None, and no call of the program's gives another."""
+        return any(
+            isinstance(default, ast.Constant) and default.value is None
+            for param, default in self.params
+            if self._role(param.arg) is Role.RANK and not self.klass.passed.get(param.arg)
+        )
+
+    @property
     def tells_rank(self) -> bool:
         """Whether arguments may hang on the rank though nothing asks for it."""
         return self.around_shard or self.numbers_are_ranks
@@ -297,6 +309,8 @@ class SetUp:
         is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
         is_wanted = role in _ALWAYS or (role is Role.TOTAL_BATCH and _is_none(default))
+        if self.leaves_place and may_be_none and role in _PLACE:
+            return _KEEP
         if is_left and not inner and not is_wanted:
             return _KEEP
         value = self._wanted(role, name, note, world, rank)
@@ -325,6 +339,7 @@ class SetUp:
     def placed(self, name: str, world: World, rank: int) -> Any:
         """What the world says of a name."""
         role = self._role(name)
+        self.takes_drop_last |= role is Role.DROP_LAST
         is_said = role in {*_ALWAYS, Role.CLASSES} and role is not Role.DATASET
         return self._wanted(role, name, "", world, rank) if is_said else UNKNOWN
 
@@ -508,6 +523,7 @@ _SEQUENCES: dict[str, Callable[[World], Any]] = {
     "groups": lambda world: _groups(world),
     "a table": lambda world: Source(world.samples),
     "parts": lambda world: list(Source(world.samples).parts()),
+    "fractions": lambda world: [1 / world.ranks] * world.ranks,
 }
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.

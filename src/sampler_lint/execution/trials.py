@@ -103,6 +103,10 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)
         trials = trials._replace(repeated=repeated(interpreter, spec))
+    if trials.sharded and trials.repeated is None and spec.may_leave_rank:
+        spec.leaves_place = True
+        trials = trials._replace(unplaced=repeated(interpreter, spec))
+        spec.leaves_place = spec.numbers_are_ranks = False
     if (trials.usual or trials.guessed) and not spec.goes_on:
         trials = trials._replace(again=tuple(_second_passes(interpreter, spec)))
     if BUDGET.gone:
@@ -310,9 +314,14 @@ def _is_refused(
 
 
 def _is_made_apart(interpreter: Interpreter, spec: SetUp, trial: Trial) -> bool:
-    """Whether more is yielded once the result of a call is longer, and ``len()`` stays the same."""
-    for key, value in (spec.guesses or {}).items():
-        if key.endswith(")") and is_sequence(value):
+    """Whether more is yielded once the result of a call is longer, and ``len()`` stays the same.
+
+    Or one of several attributes of the data: they may be the parts that it is made of.
+    """
+    lists = [key for key, value in (spec.guesses or {}).items() if is_sequence(value)]
+    parts = [key for key in lists if key.startswith("dataset.") and not key.endswith(")")]
+    for key in lists:
+        if key.endswith(")") or (len(parts) > 1 and key in parts):
             spec.longer = key
             longer = [*each(interpreter, spec, (trial.world,))]
             spec.longer = ""

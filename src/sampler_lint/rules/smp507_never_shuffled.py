@@ -208,7 +208,7 @@ def _shuffled_alone(model: Model, loader: Obj, site: Call, data: Expr) -> Obj | 
             and same(over, data)
             and _certainly_shuffles(model, other)
             and contradict(model, [site], [other.site])
-            and any(is_about_processes(model, test) for test in _around(site))
+            and any(is_about_processes(model, test) for test in _parting(site, other.site))
             and (model.role(other) == "sampler" or _is_alike(loader, other))
         ):
             return other
@@ -221,10 +221,15 @@ def _is_alike(one: Obj, other: Obj) -> bool:
     return here is not None and there is not None and same(here, there)
 
 
-def _around(site: Call) -> Iterator[Expr]:
-    """The conditions that a call stands below."""
+def _parting(site: Call, other: Call) -> Iterator[Expr]:
+    """The conditions by which a call is not run where another one is.
+
+    That of the statement in two branches of which they stand, or else all around the call.
+    """
     if site.stmt is not None:
-        yield from (outer.test for outer in site.stmt.ancestors() if isinstance(outer, If))
+        around = [outer for outer in site.stmt.ancestors() if isinstance(outer, If)]
+        of_both = [each for each in around if other.stmt is not None and each.encloses(other.stmt)]
+        yield from (outer.test for outer in of_both[:1] or around)
         yield from (
             node.test
             for node in nodes_in([site.stmt])

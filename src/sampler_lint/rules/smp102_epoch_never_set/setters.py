@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Set
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import ExtObj, Lit, Obj, Value
+from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
@@ -24,7 +24,7 @@ from sampler_lint.domain.epoch_calls import (
 )
 from sampler_lint.domain.epoch_state import reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import Assign, Attr, Call, Class, Expr, Function, Loop, Name, Node
@@ -59,7 +59,7 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
     }
     # What a library reads was there before the sampler, which it has never heard of.
     data = {one for one in given_to(model, found.inner.loader, "dataset") if type(one) is ExtObj}
-    for cls in {obj.cls for obj in ours}:
+    for cls in {obj.cls for obj in ours if not _is_instead(model, obj, found, reached)}:
         if not isinstance(cls, Class) or not _may_be_iterated(model, cls):
             continue
         if sets_epoch_itself(model, found, cls):
@@ -75,6 +75,7 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             continue
         if values and values <= data:
             continue
+        values = _but_own(model, receiver, values)
         misses = _replaces(node) or _misses(model, receiver, reached)
         place = _Setter(str(model.place(scope, node)), misses)
         made = as_made(model, receiver, values)
@@ -96,6 +97,37 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+
+
+def _but_own(model: Model, receiver: Expr, values: frozenset[Value]) -> frozenset[Value]:
+    """The values but for the sampler that a loader of torch's makes for itself."""
+    if not isinstance(receiver, Attr):
+        return values
+    owners = model.flow.values(receiver.value)
+    is_told = bool(owners) and all(
+        isinstance(owner, Obj)
+        and owner.cls == DATA_LOADER
+        and owner.site is not None
+        and not any(isinstance(v, Unknown) for v in model.passed_to(owner, receiver.name))
+        for owner in owners
+    )
+    own = {v for v in values if is_told and isinstance(v, Unknown) and v.why is Why.FOREIGN}
+    return values - own or values
+
+
+def _is_instead(model: Model, obj: Obj, found: EpochLoop, reached: Carrier) -> bool:
+    """Whether it is another sampler that the loader may get, in place of the one reached."""
+    return (
+        len(reached.path) == 1
+        and model.role(obj) in {"sampler", "batch_sampler"}
+        and not any(obj.may_be(one) for one in (reached.sampler, found.inner.loader))
+        and obj.site is not None
+        and not any(
+            reached.sampler.may_be(value)
+            for arg in obj.site.args
+            for value in model.flow.values(arg.value)
+        )
+    )
 
 
 def setter_left_out(model: Model, found: EpochLoop) -> Call | None:

@@ -24,7 +24,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.edits.seed_fixes import draw_from, summed
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
@@ -53,6 +53,10 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     if trial is not None and trial.uses and not trial.frozen:
         return _lost_by_default(model, module, state) if trial.idle_by_default else None
     found = _unread(model, module, state)
+    if found is not None and setter is not None and model.trials(state.cls).endless:
+        if not setter.stored:
+            return None  # a pass that never ends holds all epochs: there is only the interface
+        found.grade = Grade.LIKELY
     if found is not None or setter is None or trial is None:
         return found
     if changed_elsewhere(model, state):

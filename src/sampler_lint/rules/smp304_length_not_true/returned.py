@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Ext, Obj, Value
 from sampler_lint.domain.concepts import DRAW, PROTOCOL, SAMPLER_ARGUMENTS
+from sampler_lint.domain.epoch_state import is_closed, own_classes, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import name_of, text_of
@@ -33,6 +34,8 @@ from sampler_lint.syntax.nodes import (
     Name,
     Raise,
     Return,
+    Scope,
+    Seq,
     Simple,
     Stmt,
     While,
@@ -210,6 +213,62 @@ def set_too_late(model: Model, cls: Class) -> Suspect | None:
         effect="before the first epoch `len()` of the sampler and of its loader raises "
         "AttributeError; later it is the length of the previous epoch",
         advice="compute it in `__init__`",
+    )
+
+
+def empty_at_first(model: Model, cls: Class) -> Suspect | None:
+    """The length of a list that a pass fills, and that is empty until then."""
+    length = defined_by(model, cls, "__len__")
+    name = _counted(length) if length is not None else None
+    if length is None or name is None or not is_closed(model, cls):
+        return None
+    built, passing = reach(model, cls, "__init__"), reach(model, cls, "__iter__")
+    stores = [
+        each for one in own_classes(model, cls) for each in model.project.own_stores(name, one)
+    ]
+    begun = [store for store in stores if store.scope in built.functions]
+    filled = [store for store in stores if store.scope not in built.functions]
+    used = {read.name for read in built.self_reads()}
+    if not begun or not filled or name in used or built.opaque:
+        return None
+    if not all(isinstance(store.value, Seq) and not store.value.items for store in begun):
+        return None
+    fillers = {store.scope for store in filled}
+    if not all(
+        isinstance(scope, Function) and scope in passing.functions and scope.name != "set_epoch"
+        for scope in fillers
+    ) or _is_filled_before(model, fillers, passing.functions):
+        return None
+    where, read = model.module_of(length), length.returns[0]
+    why = (Related(model.place(filled[0].scope, filled[0].stmt), "filled here"),)
+    return Suspect(
+        where,
+        read,
+        f"`len()` of `{cls.name}` is 0 before its first pass, which fills `self.{name}`",
+        why=why,
+        effect="before the first epoch `len()` of its loader is 0, and with it what trainers take "
+        "from that; later it is the length of the pass before",
+        advice="fill it in `__init__`, too",
+    )
+
+
+def _counted(length: Function) -> str | None:
+    """The attribute of ``return len(self.attribute)``, if that is all that a method does."""
+    value = length.returns[0].value if len(length.returns) == len(length.calls) == 1 else None
+    if not isinstance(value, Call) or last_name(value.func) != "len" or len(value.args) != 1:
+        return None
+    counted = value.args[0].value
+    is_own = isinstance(counted, Attr) and self_class(counted.value) is not None
+    return counted.name if is_own and isinstance(counted, Attr) else None
+
+
+def _is_filled_before(model: Model, fillers: set[Scope], passing: set[Function]) -> bool:
+    """Whether anything but a pass may call what fills a list."""
+    return any(
+        call.scope not in passing
+        for filler in fillers
+        if isinstance(filler, Function) and filler.name != "__iter__"
+        for call in model.project.calls_named(filler.name)
     )
 
 

@@ -28,7 +28,7 @@ class PartitionArithmetic(Rule):
           an epoch; as likely where arguments had to be guessed and it fails with all guesses,
         - a float in a slice, or given to `range` or to what draws so many,
         - a `while` loop that never ends,
-        - a part of the data that is the same on every rank,
+        - a part of the data that is the same on every rank, also where the rank is only left out,
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,

@@ -58,6 +58,8 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     several = (*sure, *trials.resized, *trials.tiny)
     if trials.repeated is not None:
         yield _same_share(model, module, cls, trials.repeated)
+    if trials.unplaced is not None:
+        yield _unplaced(model, module, cls, trials.unplaced)
     if trials.torn is not None:
         yield _torn(model, module, cls, *trials.torn)
     fraction = next(filter(_is_fraction, trials.errors), None)
@@ -154,7 +156,8 @@ def _of_fraction(module: Module, cls: Class, error: RaisedError) -> Suspect:
 def _breaks_with_more(known: tuple[Trial, ...]) -> Trial | None:
     """A world of more than two ranks, if the class looks up what is not there in each of them."""
     few = [trial for trial in known if trial.world.ranks == 2]
-    many = [trial for trial in known if trial.world.ranks > 2]
+    # What stands for a list that is given has as many parts as nobody said.
+    many = [trial for trial in known if trial.world.ranks > 2 and not trial.walks_guess]
     fails = {_failed_lookup(trial) for trial in many}
     same = len(fails) == 1 and None not in fails
     is_told = len(few) > 1 and len(many) > 1 and not any(trial.raised for trial in few)
@@ -432,6 +435,20 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
         grade=Grade.LIKELY if trials.sharded and trial.also in flags else Grade.CERTAIN,
         effect=f"with {trial.story}, the ranks read the same samples{rest}",
         advice="start the slice at the rank",
+    )
+
+
+def _unplaced(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    maker = defined_by(model, cls, "__init__")
+    where = module if maker is None else model.module_of(maker)
+    count = trial.turns[0].count
+    return Suspect(
+        where,
+        name_of(where, maker or cls),
+        f"every rank of `{cls.name}` reads the same {count} samples, unless it is given its rank",
+        effect=f"with {trial.story}, the ranks read the same samples, and the others are never "
+        f"read",
+        advice="ask `torch.distributed.get_rank()` where no rank is given",
     )
 
 

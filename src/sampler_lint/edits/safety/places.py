@@ -10,7 +10,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import assigned, scopes_of
-from sampler_lint.edits.safety.names import bindings, path
+from sampler_lint.edits.safety.names import bindings, is_builtin, path
 from sampler_lint.edits.safety.receivers import statements_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.findings import Refuted
@@ -183,7 +183,8 @@ def _is_replaced(changed: Changed, names: list[ast.Name], store: ast.Name, stmt:
     own = tree.statement(store)
     reads = [n for n in names if isinstance(n.ctx, ast.Load) and not changed.is_written(n)]
     if any(tree.statement(n) is own for n in reads):
-        return False  # made of itself
+        made = getattr(own, "value", None)  # of itself: by Python, it is a list, a dict, …
+        return isinstance(made, ast.Call) and is_builtin(path(made.func) or "")
     return any(tree.spans.get(n, (place, 0))[0] < place for n in reads)
 
 

@@ -360,11 +360,10 @@ def _is_read_otherwise(model: Model, scope: Scope, root: Name, node: Attr | Inde
         return False
     if (scope, root.id) not in known:
         known[scope, root.id] = {
-            type(each)
+            Index if isinstance(each, Attr) and hasattr(dict, each.name) else type(each)
             for each in nodes_in(statements(scope.body))
             if isinstance(each, (Attr, Index)) and isinstance(each.value, Name)
             if each.value.id == root.id
-            if not isinstance(each, Attr) or not hasattr(dict, each.name)
         }
     ways = known[scope, root.id]
     return bool(ways) and type(_first_read(node)) not in ways

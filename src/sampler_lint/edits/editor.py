@@ -17,6 +17,7 @@ import tokenize
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sampler_lint.edits.names import first_definition, name_of
@@ -34,6 +35,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     Imported,
+    Lambda,
     Loop,
     Map,
     Name,
@@ -606,7 +608,8 @@ def _begin(stmt: Stmt) -> tuple[int, int]:
 def _may_ask(init: Function, stmts: list[Stmt]) -> bool:
     """Whether statements of a constructor may run what reads the object.
 
-    They hand it on, call a method of it, or read what may be a property.
+    They hand it on, call a method of it, define a function that reads it, or read what may be a
+    property.
     """
     kept = {
         target.name for target, store in self_stores([init]) if store.stmt.order < stmts[0].order
@@ -614,9 +617,11 @@ def _may_ask(init: Function, stmts: list[Stmt]) -> bool:
     inside = list(nodes_in(stmts))
     parts = {id(each.value) for each in inside if isinstance(each, Attr) and each.name in kept}
     parts |= {id(store.target.value) for store in init.stores}
+    defined: list[Scope] = [each.function for each in inside if isinstance(each, Lambda)]
+    defined += [each.what for each in stmts if isinstance(each, Define)]
     return any(
         isinstance(each, Name) and self_class(each) is not None and id(each) not in parts
-        for each in inside
+        for each in chain(inside, *(nodes_in(statements(each.body)) for each in defined))
     )
 
 

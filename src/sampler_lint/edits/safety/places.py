@@ -10,7 +10,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import assigned, scopes_of
-from sampler_lint.edits.safety.names import bindings, is_builtin, path
+from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.receivers import statements_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.findings import Refuted
@@ -136,9 +136,10 @@ def other_object(changed: Changed) -> str | None:
                 return f"`{root.id}` is another object from line {row} on"
             continue
         names = [n for n in scopes.names if n.id == root.id and scopes.scope(n) is scope]
-        is_used = any(_is_used_after(changed, n, stmt) for n in names)
+        if any(_is_used_after(changed, n, stmt) for n in names):
+            continue
         for store in names:
-            if _is_replaced(changed, names, store, stmt, is_used=is_used):
+            if not isinstance(store.ctx, ast.Load) and _is_replaced(changed, names, store, stmt):
                 state = "gone" if isinstance(store.ctx, ast.Del) else "another object"
                 why = f"`{root.id}` is {state} since line {store.lineno}"
                 return Refuted(why) if _is_always_before(tree, store, stmt) else why
@@ -173,25 +174,17 @@ def _bound_later(changed: Changed, owner: ast.AST, root: ast.Name) -> int | None
     return None
 
 
-def _is_replaced(
-    changed: Changed, names: list[ast.Name], store: ast.Name, stmt: ast.stmt, *, is_used: bool
-) -> bool:
-    """Whether a store before a statement puts another object in the place of one used before.
-
-    What ``is_used`` for the same afterwards is replaced only where Python makes a list of it.
-    """
+def _is_replaced(changed: Changed, names: list[ast.Name], store: ast.Name, stmt: ast.stmt) -> bool:
+    """Whether a store before a statement puts another object in the place of one used before."""
     tree = changed.new
     place = tree.spans.get(store, (0, 0))[0]
-    if isinstance(store.ctx, ast.Load) or changed.is_written(store):
-        return False
-    if place >= tree.spans[stmt][0]:
+    if changed.is_written(store) or place >= tree.spans[stmt][0]:
         return False
     own = tree.statement(store)
     reads = [n for n in names if isinstance(n.ctx, ast.Load) and not changed.is_written(n)]
     if any(tree.statement(n) is own for n in reads):
-        made = getattr(own, "value", None)  # of itself
-        return isinstance(made, ast.Call) and is_builtin(path(made.func) or "")
-    return not is_used and any(tree.spans.get(n, (place, 0))[0] < place for n in reads)
+        return False  # made of itself
+    return any(tree.spans.get(n, (place, 0))[0] < place for n in reads)
 
 
 def other_readers(changed: Changed) -> str | None:

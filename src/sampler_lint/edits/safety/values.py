@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
+from sampler_lint.analysis.reaching import definitions, reaching_at
 from sampler_lint.analysis.values import Gen, Lit, Obj, Pack, Value, View
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
@@ -25,7 +26,17 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Scope, last_name
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Name,
+    Scope,
+    Stmt,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -220,10 +231,30 @@ class Values:
         return (
             why_not_shared(self._model, seed, scope)
             or set_elsewhere(self._model, self._module, value)
+            or self._rebound(value, scope, stmt)
             or self._asked_for(value)
             or self._of_one_command(value, scope)
             or self._unpassed(value, seed)
         )
+
+    def _rebound(self, value: ast.expr, scope: Scope, stmt: Stmt | None) -> str | None:
+        """What a name has been given since the program read that attribute of it."""
+        for node in (one for one in ast.walk(value) if isinstance(one, ast.Attribute)):
+            owner = node.value
+            if not isinstance(owner, ast.Name) or owner.id not in scope.bindings:
+                continue
+            held = reaching_at(scope, owner.id, stmt) or ()
+            known = {
+                id(each)
+                for one in (scope.reads if held else ())
+                if isinstance(one.value, Name)
+                if (one.value.id, one.name) == (owner.id, node.attr)
+                for each in definitions(scope, one.value)
+            }
+            rows = [one.stmt.row for one in held if one.stmt and id(one) not in known]
+            if rows:
+                return f"line {rows[0]} gives `{owner.id}` another value"
+        return None
 
     def _asked_for(self, value: ast.expr) -> str | None:
         """A place that asks whether an attribute is there: it may not be."""

@@ -241,7 +241,7 @@ class Values:
         """What a name has been given since the program read that attribute of it."""
         for node in (one for one in ast.walk(value) if isinstance(one, ast.Attribute)):
             owner = node.value
-            if not isinstance(owner, ast.Name) or owner.id not in scope.bindings:
+            if not isinstance(owner, ast.Name) or len(scope.bindings.get(owner.id, ())) < 2:
                 continue
             held = reaching_at(scope, owner.id, stmt) or ()
             known = {

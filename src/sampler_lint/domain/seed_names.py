@@ -281,6 +281,7 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
                 all(b.is_plain for b in bindings)
                 and not _collects(owner, root.id)
                 and not _lacks(model, owner, root.id, node)
+                and not _is_read_otherwise(model, owner, root, node)
                 and not _has_other_options(model, owner, root, node)
                 and not _parses_others(model, owner, root, node)
                 and (not here or may_be_set(owner, root.id, site.stmt))
@@ -344,13 +345,36 @@ def _lacks(model: Model, scope: Scope, name: str, node: Attr | Index) -> bool:
     cls = _annotated(model, param.annotation) if param is not None else None
     if cls is None:
         return False
-    first: Expr = node
-    while isinstance(first, (Attr, Index)) and not isinstance(first.value, Name):
-        first = first.value
+    first = _first_read(node)
     attributes = model.attributes(cls)
     return isinstance(first, Attr) and (
         attributes.open is None and first.name not in attributes.names
     )
+
+
+def _is_read_otherwise(model: Model, scope: Scope, root: Name, node: Attr | Index) -> bool:
+    """Whether another variable of that name is read by entries, and no attributes; or reversed."""
+    known: dict[tuple[Scope, str], set[type[Expr]]]
+    known = model.memo.setdefault(_is_read_otherwise, {})
+    if binder_of(root.scope, root.id) is scope:
+        return False
+    if (scope, root.id) not in known:
+        known[scope, root.id] = {
+            Index if isinstance(each, Attr) and hasattr(dict, each.name) else type(each)
+            for each in nodes_in(statements(scope.body))
+            if isinstance(each, (Attr, Index)) and isinstance(each.value, Name)
+            if each.value.id == root.id
+        }
+    ways = known[scope, root.id]
+    return bool(ways) and type(_first_read(node)) not in ways
+
+
+def _first_read(node: Attr | Index) -> Expr:
+    """What is read of the name itself: ``cfg.train`` of ``cfg.train["seed"]``."""
+    first: Expr = node
+    while isinstance(first, (Attr, Index)) and not isinstance(first.value, Name):
+        first = first.value
+    return first
 
 
 def _collects(scope: Scope, name: str) -> bool:

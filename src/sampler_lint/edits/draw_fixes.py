@@ -13,7 +13,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import in_scope
 from sampler_lint.domain.shards import GlobalDraw
 from sampler_lint.domain.workers import Seeding
-from sampler_lint.edits.editor import Editor, line_indent
+from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name, imported_module, means_the_same, text_of
 from sampler_lint.edits.region import offsets
 from sampler_lint.edits.seed_fixes import spelled, summed
@@ -31,8 +31,8 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     Name,
+    Scope,
     Stmt,
-    Store,
     While,
 )
 
@@ -92,17 +92,17 @@ def seed_by_worker(model: Model, seedings: list[Seeding], editor: Editor) -> Fix
     return editor.fix("Seed with what torch gives each worker", Applicability.UNSAFE, why)
 
 
-def sync_seed(keeps: Store, editor: Editor) -> Fix | None:
-    """Let every rank keep the seed of rank 0, by a helper before the file's first definition."""
-    module, init = editor.module, keeps.scope
+def sync_seed(value: Expr, scope: Scope, verb: str, editor: Editor) -> Fix | None:
+    """Let every rank keep or pass the seed of rank 0, by a helper before the first definition."""
+    module = editor.module
     distributed = imported_module(module, "torch.distributed")
-    if keeps.value is None or distributed is None:
+    if distributed is None:
         return None
     name = fresh_name(module.facts, "_sync_seed", "_sync_random_seed")
-    typed = isinstance(init, Function) and any(
-        param.annotation is not None for param in init.params
+    typed = isinstance(scope, Function) and any(
+        param.annotation is not None for param in scope.params
     )
-    indent = "\t" if line_indent(module.source, keeps.stmt.row).startswith("\t") else "    "
+    indent = module.source.indent
     editor.define(
         f"def {name}(seed: int) -> int:" if typed else f"def {name}(seed):",
         f'{indent}"""The seed of rank 0, for all ranks. Every rank has to call this."""',
@@ -112,9 +112,9 @@ def sync_seed(keeps: Store, editor: Editor) -> Fix | None:
         f"{indent}{distributed}.broadcast_object_list(seeds, src=0)",
         f"{indent}return seeds[0]",
     )
-    editor.wrap(keeps.value, f"{name}(", ")")
+    editor.wrap(value, f"{name}(", ")")
     why = "every rank has to build one, or the others wait"
-    return editor.fix("Keep the seed of rank 0", Applicability.UNSAFE, why)
+    return editor.fix(f"{verb} the seed of rank 0", Applicability.UNSAFE, why)
 
 
 def draw_in_each_pass(

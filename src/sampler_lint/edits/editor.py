@@ -17,14 +17,16 @@ import tokenize
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sampler_lint.edits.names import first_definition, name_of
 from sampler_lint.edits.region import EditError, Region, offsets
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.source import LINE_END, SourceFile
-from sampler_lint.syntax.navigation import blocks, statements
+from sampler_lint.syntax.navigation import blocks, nodes_in, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
+    Attr,
     Bin,
     Call,
     Class,
@@ -33,8 +35,10 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     Imported,
+    Lambda,
     Loop,
     Map,
+    Name,
     Node,
     Raise,
     Return,
@@ -353,9 +357,10 @@ class Editor:
         return self.insert_after(last, *lines)
 
     def store(self, init: Function, *lines: str) -> Editor:
-        """Write lines in a constructor below the rest, but above what may leave it early."""
+        """Write lines in a constructor below the rest, but above what may leave it or read them."""
         for stmt in init.body:
-            if any(isinstance(inner, Return) for inner in statements([stmt])):
+            inside = list(statements([stmt]))
+            if any(isinstance(each, Return) for each in inside) or _may_ask(init, inside):
                 return self.insert_before(stmt, *lines)
         if init.body and isinstance(init.body[-1], Raise):
             raise EditError(f"{self.module.display}:{init.row}: never returns")
@@ -598,6 +603,26 @@ def _begin(stmt: Stmt) -> tuple[int, int]:
     """The row and column of a statement, or the row of its first decorator."""
     decorators = stmt.decorators if isinstance(stmt, Define) else []
     return min([stmt.row, *(decorator.row for decorator in decorators)]), stmt.col
+
+
+def _may_ask(init: Function, stmts: list[Stmt]) -> bool:
+    """Whether statements of a constructor may run what reads the object.
+
+    They hand it on, call a method of it, define a function that reads it, or read what may be a
+    property.
+    """
+    kept = {
+        target.name for target, store in self_stores([init]) if store.stmt.order < stmts[0].order
+    }
+    inside = list(nodes_in(stmts))
+    parts = {id(each.value) for each in inside if isinstance(each, Attr) and each.name in kept}
+    parts |= {id(store.target.value) for store in init.stores}
+    defined: list[Scope] = [each.function for each in inside if isinstance(each, Lambda)]
+    defined += [each.what for each in stmts if isinstance(each, Define)]
+    return any(
+        isinstance(each, Name) and self_class(each) is not None and id(each) not in parts
+        for each in chain(inside, *(nodes_in(statements(each.body)) for each in defined))
+    )
 
 
 def line_indent(source: SourceFile, row: int) -> str:

@@ -93,14 +93,14 @@ class SeedDiffersByRank(Rule):
 
     Fix safety:
         Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
-        seed; where a
-        variable holds the sum, it keeps the rank, and the rest is passed. Unsafe: the seed that
-        a function takes is passed on without the rank that this adds. Where the rank is added
-        elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its
-        own generator with the program's seed, if that is available there (or 0, where nothing
-        seeds the program), or a sampler in the repository uses the seed of rank 0, which is
-        broadcast. Both are unsafe: the split differs from the one before, and the broadcast waits
-        for all ranks.
+        seed; where a variable holds the sum, it keeps the rank, and the rest is passed. Unsafe:
+        the seed that a function takes is passed on without the rank that this adds. Where the rank
+        is added elsewhere, it may be wanted for augmentation and stays. Then the split is drawn
+        from its own generator with the program's seed, if that is available there (or 0, where
+        nothing seeds the program), or a sampler in the repository uses the seed of rank 0, which
+        is broadcast. That also helps where the seed comes from the clock or the system, and the
+        file imports `torch.distributed`. All of these are unsafe: the split differs from the one
+        before, and the broadcast waits for all ranks.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks the shares overlap before the fix, and are
@@ -203,7 +203,7 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
             message,
             keeps.value,
             why,
-            partial(sync_seed, keeps),
+            partial(sync_seed, keeps.value, keeps.scope, "Keep"),
             effect=_SHARES_OVERLAP,
             advice="use the seed of rank 0 on every rank (broadcast it here)",
         )
@@ -243,6 +243,7 @@ def _drawn_seed(
         given,
         f"`{sampler.name}` gets a seed from `{source}`, which differs from rank to rank",
         why=why,
+        fix=partial(sync_seed, given, site.scope, "Pass"),
         effect=_SHARES_OVERLAP,
         advice="pass a seed that is set, or broadcast that of rank 0",
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import given_as
-from sampler_lint.analysis.values import ClassRef, Ext, Partial, Table
+from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Partial, Table
 from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
@@ -59,7 +59,8 @@ class LoaderArgumentConflict(Rule):
         sampler is always given, and `shuffle=True` becomes `shuffle=sampler is None` where there
         may be none. If a setting decides (an option, a dictionary entry or attribute, a
         constant), it is assumed that a user may change it, whatever its default is. Unsafe where
-        a user's option would then be ignored, or a condition is inverted.
+        a user's option would then be ignored, as a `drop_last` that the batch sampler does not
+        have, or a condition is inverted.
 
     How it is proved:
         Invariant `runs`: on two gloo ranks the program stops with the `ValueError` before the fix
@@ -435,7 +436,7 @@ def _suspect(
         second,
         message,
         why=tuple(why),
-        fix=partial(_resolve, call, first, second, pair, verdict),
+        fix=partial(_resolve, model, call, first, second, pair, verdict),
         effect=effect,
         advice=_advice(first, second, pair, verdict, turned is not None),
         hides=True,
@@ -473,7 +474,13 @@ def _turned(first: Expr, second: Expr) -> Compare | None:
 
 
 def _resolve(
-    call: Call, first: Expr, second: Expr, pair: _Pair, verdict: _Verdict, editor: Editor
+    model: Model,
+    call: Call,
+    first: Expr,
+    second: Expr,
+    pair: _Pair,
+    verdict: _Verdict,
+    editor: Editor,
 ) -> Fix | None:
     if pair.second == "sampler" or pair.first == "batch_size" or verdict.is_falsy:
         return None  # which of the two was meant is for a person to say
@@ -492,15 +499,25 @@ def _resolve(
     if verdict.kind in {"always", "pointless"} or verdict.varies:
         if arg.keyword is None:
             return None  # the arguments after it would move
-        loses = verdict.kind != "always" and pair.second != "batch_size"
-        safe = (
-            Applicability.UNSAFE
-            if loses or any(isinstance(node, Call) for node in walk(second))
-            else Applicability.SAFE
-        )
-        why = f"it counts where there is no `{pair.first}`" if loses else "it may have an effect"
+        why = ""
+        if verdict.kind != "always" and pair.second != "batch_size":
+            why = f"it counts where there is no `{pair.first}`"
+        elif pair.second == "drop_last" and not _drops_last(model, first):
+            why = "the batch sampler may keep the last batch"
+        elif any(isinstance(node, Call) for node in walk(second)):
+            why = "it may have an effect"
+        safe = Applicability.UNSAFE if why else Applicability.SAFE
         return editor.drop_argument(call, second).fix(f"Drop `{pair.second}`", safe, why)
     if pair.first == "sampler" and isinstance(second, Const) and dotted(first) is not None:
         text = f"{text_of(editor.source, first)} is None"
         return editor.replace(second, text).fix(f"Pass `shuffle={text}`", Applicability.SAFE)
     return None
+
+
+def _drops_last(model: Model, batches: Expr) -> bool:
+    """Whether each batch sampler that a loader may get is told to leave out the last batch."""
+    built = [value for value in model.flow.values(batches) if isinstance(value, Obj)]
+    told = [model.flow.argument(each, "drop_last") for each in built]
+    return bool(told) and all(
+        each is not None and model.flow.values(each) == {Lit(True, "bool")} for each in told
+    )

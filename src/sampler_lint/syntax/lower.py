@@ -47,6 +47,7 @@ from sampler_lint.syntax.nodes import (
     Simple,
     Stmt,
     Store,
+    Text,
     Try,
     Unary,
     While,
@@ -525,7 +526,7 @@ class _Extractor:
         if handler is not None:
             result: Expr = handler(self, node)
             return result
-        other = _at(Other(), node)
+        other = _at(Text() if kind is ast.JoinedStr else Other(), node)
         other.parts = [
             self.expr(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
         ]

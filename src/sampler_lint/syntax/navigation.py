@@ -37,6 +37,7 @@ from sampler_lint.syntax.nodes import (
     Simple,
     Stmt,
     Store,
+    Text,
     Try,
     Unary,
     While,
@@ -81,6 +82,7 @@ _CHILD_SLOTS: dict[type[Expr], tuple[str, ...]] = {
     Comp: ("elements", "iters", "tests"),
     Yield: ("value",),
     Other: ("parts",),
+    Text: ("parts",),
 }
 
 

@@ -190,9 +190,13 @@ class Lambda(Expr):
 
 
 class Other(Expr):
-    """Any expression that carries no sampler: f-strings, slices, awaits, …"""
+    """Any expression that carries no sampler: slices, awaits, …"""
 
     parts: list[Expr]
+
+
+class Text(Other):
+    """An f-string."""
 
 
 # --------------------------------------------------------------------------- statements

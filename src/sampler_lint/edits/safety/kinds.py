@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.origins import part_of
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import is_wrapped
-from sampler_lint.edits.safety.meaning import original, scopes_of
-from sampler_lint.edits.safety.names import bindings, path
+from sampler_lint.edits.safety.meaning import scopes_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, Tree
-from sampler_lint.findings import Refuted
 from sampler_lint.limits import DEEPEST_SLICE
-from sampler_lint.syntax.navigation import builtin_type, makes_iterator
-from sampler_lint.syntax.nodes import Class, Expr, Function, Imported, Scope
+from sampler_lint.syntax.navigation import (
+    builtin_type,
+    makes_iterator,
+    owner_of,
+    self_class,
+    unparse,
+)
+from sampler_lint.syntax.nodes import (
+    Attr,
+    AugAssign,
+    Bin,
+    Binding,
+    Call,
+    Choice,
+    Class,
+    Comp,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    Imported,
+    Map,
+    Name,
+    Param,
+    Scope,
+    Seq,
+    Store,
+    Text,
+    Unary,
+    dotted,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 _INTS = frozenset({"len", "ord", "hash", "id"})
@@ -27,328 +56,184 @@ _TUPLES = frozenset(
 _CHOOSES = frozenset({"max", "min", "abs", "sum"})
 
 
-class Kinds:
-    """The kinds of the values in one file, before or after a fix."""
+def is_int(model: Model, expr: Expr) -> bool | None:
+    """Whether a value is an int; None if that is not known."""
+    return _Kinds(model).kind(expr, False, 0)
 
-    def __init__(
-        self,
-        model: Model,
-        module: Module,
-        tree: Tree,
-        back: Mapping[ast.AST, ast.AST] | None = None,
-    ) -> None:
-        """``back`` tells what each node was in the file as the model has read it, if it is new."""
+
+def are_ints(model: Model, items: Expr, path: tuple[int, ...]) -> bool | None:
+    """Whether each item of what is iterated over is an int, or the part of it that is unpacked."""
+    return _Kinds(model).element(items, path, False, 0)
+
+
+class _Kinds:
+    """One question. What is ``given`` is no None, as the program has asked."""
+
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._module = module
-        self._tree = tree
-        self._scopes = scopes_of(tree)
-        self._back = back
-        self._places: dict[tuple[int, int, int | None, int | None], ast.expr] | None = None
-        self._kinds: dict[tuple[str, bool], list[bool | None]] = {}
-        self._asked: set[tuple[ast.AST, str]] = set()
-        """The variables that are being looked at."""
-        self._known: dict[tuple[ast.AST, str, int, bool], bool | None] = {}
-        self._is_given = False
-        """Whether what is looked at is no None, as the program has asked."""
+        self._asked: set[int] = set()
+        """The assignments that are being looked at."""
 
-    def not_int(self, value: ast.expr, what: str = "") -> str | None:
-        """Why a value may be no int."""
-        kind = self.kind(value)
-        if kind is True:
-            return None
-        shown = f"{what}`{ast.unparse(value)}`"
-        if kind is None:
-            return f"{shown} is not known to be an int"
-        return Refuted(f"{shown} is not an int")
-
-    def kind(self, node: ast.AST | None, depth: int = 0) -> bool | None:
+    def kind(self, expr: Expr | None, given: bool, depth: int) -> bool | None:
         """Whether a value is an int; None if that is not known."""
-        if node is None or depth > DEEPEST_SLICE:
-            return None
-        if isinstance(node, ast.Constant):
-            return type(node.value) is int or (node.value is None and self._is_given)
-        if isinstance(node, (ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Compare)):
-            return False
-        if isinstance(node, ast.BinOp):
-            sides = [self.kind(side, depth + 1) for side in (node.left, node.right)]
-            return _all([*sides, not isinstance(node.op, (ast.Div, ast.MatMult))])
-        if isinstance(node, ast.UnaryOp):
-            return self.kind(node.operand, depth + 1)
-        if isinstance(node, ast.IfExp):
-            given = _not_none(node)
-            options = (node.body, node.orelse)
-            return _all(self._kind(one, depth + 1, one is given) for one in options)
-        if isinstance(node, ast.BoolOp):
-            # `seed or 0` is no None, whatever `seed` is.
-            *firsts, last = node.values
-            is_or = isinstance(node.op, ast.Or)
-            kinds = [self._kind(one, depth + 1, is_or) for one in firsts]
-            return _all([*kinds, self.kind(last, depth + 1)])
-        if isinstance(node, ast.Call):
-            name = self._python(node.func)
-            kind = builtin_type(name)
-            if kind is not None:
-                return issubclass(kind, int)
-            if name in _CHOOSES and node.args:
-                return _all(self.kind(one, depth + 1) for one in node.args)
-            return True if name in _INTS else None
-        if isinstance(node, ast.Name):
-            return self._name(node, depth + 1)
-        if isinstance(node, ast.Attribute):
-            # What others keep there is theirs to answer for; only what is seen can be wrong.
-            family = self._family(own_class(self._tree, node))
-            stores = self._stores(node.attr, family, depth + 1)
-            if False in (*stores, *self._fields(node, depth + 1)):
-                return False
-            return _all([True, *self._properties(node.attr, depth + 1)])
-        return None
-
-    def _kind(self, node: ast.AST | None, depth: int, is_given: bool) -> bool | None:
-        """The same, of what is no None if ``is_given``."""
-        with self._as(self._is_given or is_given):
-            return self.kind(node, depth)
-
-    @contextlib.contextmanager
-    def _as(self, is_given: bool) -> Iterator[None]:
-        before, self._is_given = self._is_given, is_given
-        try:
-            yield
-        finally:
-            self._is_given = before
-
-    def _family(self, cls: ast.ClassDef | None) -> set[Class]:
-        """A class, its bases and its subclasses, as the model knows them."""
-        before = cls if self._back is None or cls is None else self._back.get(cls)
-        scope = scope_at(self._module, before)
-        if not isinstance(scope, Class):
-            return set()
-        bases = (base for base in self._model.flow.mro(scope) if isinstance(base, Class))
-        return {*bases, *self._model.flow.subclasses(scope)}
-
-    def _stores(self, name: str, family: set[Class], depth: int) -> list[bool | None]:
-        """The kinds of what the file puts into attributes of that name.
-
-        Not what an object of another class than those of ``family``, if any, stores in itself.
-        """
-        if self._tree.part is not None:
-            whole = kinds_of(self._model, self._module)
-            if whole is None:
-                return []
-            with whole._as(self._is_given):
-                return whole._stores(name, family, depth)
-        return [
-            self._stored(one, depth)
-            for one in self._tree.nodes
-            if isinstance(one, ast.Attribute)
-            and one.attr == name
-            and isinstance(one.ctx, ast.Store)
-            and not (
-                family
-                and (others := self._family(own_class(self._tree, one)))
-                and family.isdisjoint(others)
-            )
-        ]
-
-    def _fields(self, node: ast.Attribute, depth: int) -> Iterator[bool | None]:
-        """The kinds of what the body of its own class gives the attribute."""
-        cls = next((one for one in self._tree.around(node) if isinstance(one, ast.ClassDef)), None)
-        for stmt in cls.body if cls is not None else ():
-            targets = stmt.targets if isinstance(stmt, ast.Assign) else []
-            if isinstance(stmt, ast.AnnAssign):
-                targets = [stmt.target]
-            if any(isinstance(one, ast.Name) and one.id == node.attr for one in targets):
-                yield self.kind(getattr(stmt, "value", None), depth)
-
-    def _properties(self, name: str, depth: int) -> Iterator[bool | None]:
-        """The kinds of what properties of that name work out."""
-        for prop in self._model.properties(name):
-            there = kinds_of(self._model, self._model.module_of(prop))
-            for one in prop.returns:
-                node = there.at(one.value) if there is not None and one.value else None
-                yield there._kind(node, depth, self._is_given) if there is not None else None
-
-    def at(self, expr: Expr) -> ast.expr | None:
-        """The node of an expression that the model has read in this file."""
-        if self._places is None:
-            self._places = {
-                (one.lineno, one.col_offset, one.end_lineno, one.end_col_offset): one
-                for one in self._tree.spans
-                if isinstance(one, ast.expr)
-            }
-        return self._places.get((expr.row, expr.col, expr.end_row, expr.end_col))
-
-    def _python(self, func: ast.expr) -> str | None:
-        """The name of a function of Python's own, where nothing else in the file has it."""
-        if isinstance(func, ast.Name) and self._is_bound(func):
-            return None
-        return path(func)
-
-    def _is_bound(self, name: ast.Name) -> bool:
-        return self._scopes.binder(name.id, self._scopes.scope(name)) is not None
-
-    def _is_of_program(self, func: ast.expr) -> bool:
-        """Whether the program itself may define what is called."""
-        while isinstance(func, ast.Attribute):
-            func = func.value
-        if not isinstance(func, ast.Name):
-            return True
-        owner = self._scopes.binder(func.id, self._scopes.scope(func))
-        if owner is None:
-            return False
-        imported = [
-            one.payload if isinstance(one.payload, Imported) else None
-            for one in self._module.facts.bindings.get(func.id, ())
-        ]
-        if owner is not self._tree.root:
-            imported = [
-                found
-                for node in self._tree.nodes
-                if func.id in bindings(node) and self._scopes.scope(node) is owner
-                for found in _imports(node, func.id)
-            ]
-        find = self._model.project.imports.find
-        return not imported or any(
-            one is None or find(one.name, self._module, one.level) is not None for one in imported
-        )
-
-    def _name(self, name: ast.Name, depth: int) -> bool | None:
-        owner = self._scopes.binder(name.id, self._scopes.scope(name))
-        if owner is None:
-            return None
-        key = owner, name.id, depth, self._is_given
-        if key in self._known:
-            return self._known[key]
-        if (owner, name.id) in self._asked:
-            return True  # `n = n + 1` is an int if all else that `n` is given is one
-        self._asked.add((owner, name.id))
-        try:
-            found = self._held(name, owner, depth)
-        finally:
-            self._asked.discard((owner, name.id))
-        if not self._asked:  # else it holds on the way here alone
-            self._known[key] = found
-        return found
-
-    def _held(self, name: ast.Name, owner: ast.AST, depth: int) -> bool | None:
-        """Whether all that a variable is given is an int."""
-        kinds: list[bool | None] = []
-        if isinstance(owner, (*FUNCTIONS, ast.Lambda)):
-            kinds += [
-                self._parameter(owner, arg, depth)
-                for arg in ast.walk(owner.args)
-                if isinstance(arg, ast.arg) and arg.arg == name.id
-            ]
-        for node in self._scopes.stored.get(name.id, ()):
-            if self._scopes.binder(node.id, self._scopes.scope(node)) is owner:
-                kinds.append(self._stored(node, depth))
-        if owner is self._tree.root and self._tree.part is not None:
-            whole = kinds_of(self._model, self._module)
-            if whole is not None:
-                with whole._as(self._is_given):
-                    kinds += whole._kept(name.id, depth)
-        if any(kind is None for kind in kinds) and self._is_counted(name.id, owner):
-            kinds = [kind for kind in kinds if kind is not None]
-        return _all(kinds) if kinds else None
-
-    def _kept(self, name: str, depth: int) -> list[bool | None]:
-        """The kinds of what a variable of the module is given."""
-        key = name, self._is_given
-        if key in self._kinds:
-            return self._kinds[key]
-        self._kinds[key] = []  # of what is made of itself
-        self._kinds[key] = [
-            self._stored(node, depth)
-            for node in self._scopes.stored.get(name, ())
-            if self._scopes.binder(name, self._scopes.scope(node)) is self._tree.root
-        ]
-        return self._kinds[key]
-
-    def _is_counted(self, name: str, owner: ast.AST) -> bool:
-        """Whether an int is added to the variable, so that it is a number from the start."""
-        return any(
-            isinstance(node, ast.AugAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id == name
-            and self._scopes.binder(name, self._scopes.scope(node)) is owner
-            for node in self._tree.nodes
-        )
-
-    def _parameter(self, function: ast.AST, arg: ast.arg, depth: int) -> bool | None:
-        if arg.annotation is not None and ast.unparse(arg.annotation).strip("'\"") != "int":
-            return None
-        before = function if self._back is None else self._back.get(function)
-        scope = scope_at(self._module, before)
-        param = scope.param(arg.arg) if isinstance(scope, Function) else None
-        if param is None or not isinstance(scope, Function):
-            return True  # new, or nobody's that is known
-        if is_wrapped(self._model, scope):
-            return None
-        calls = self._model.flow.callers(scope)
-        given = [(passed(scope, param, call), call.scope) for call in calls]
-        if param.default is not None and (not calls or any(one is MISSING for one, _ in given)):
-            given.append((param.default, scope))
-        for value, where in given:
-            there = kinds_of(self._model, self._model.module_of(where))
-            node = there.at(value) if there is not None and isinstance(value, Expr) else None
-            if there is None or node is None:
-                continue
-            if there._kind(node, depth + 1, self._is_given) is False:
-                return False
-        return True
-
-    def _stored(self, target: ast.AST, depth: int) -> bool | None:
-        """Whether what a target is given is an int."""
-        parent = self._tree.parents[target]
-        if isinstance(parent, ast.Assign):
-            return self.kind(parent.value, depth)
-        if isinstance(parent, (ast.AnnAssign, ast.NamedExpr)):
-            return self.kind(parent.value, depth)
-        if isinstance(parent, ast.AugAssign):
-            return _all([self.kind(parent.value, depth), not isinstance(parent.op, ast.Div)])
-        if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
-            return self._element(parent.iter, (), depth)
-        if isinstance(parent, (ast.Tuple, ast.List)):
-            outer = self._tree.parents[parent]
-            index = next(i for i, one in enumerate(parent.elts) if one is target)
-            if isinstance(outer, (ast.For, ast.AsyncFor, ast.comprehension)):
-                return self._element(outer.iter, (index,), depth)
-            value = outer.value if isinstance(outer, ast.Assign) else None
-            if isinstance(value, (ast.Tuple, ast.List)) and index < len(value.elts):
-                return self.kind(value.elts[index], depth)
-        return None
-
-    def _element(self, items: ast.expr, part: tuple[int, ...], depth: int) -> bool | None:
-        """Whether each item of ``items``, or that part of it, is an int."""
+        depth += 1
         if depth > DEEPEST_SLICE:
             return None
-        if isinstance(items, ast.Constant):
-            return False
-        if isinstance(items, (ast.List, ast.Tuple, ast.Set)) and not part:
-            return _all(self.kind(one, depth + 1) for one in items.elts)
-        if isinstance(items, ast.Dict) and not part:
-            return _all(self.kind(one, depth + 1) for one in items.keys)
-        if isinstance(items, (ast.ListComp, ast.SetComp, ast.GeneratorExp)) and not part:
-            return self.kind(items.elt, depth + 1)
-        if not isinstance(items, ast.Call) or self._is_of_program(items.func):
+        match expr:
+            case Const():
+                return type(expr.value) is int or (expr.value is None and given)
+            case Seq() | Map() | Compare() | Text():
+                return False
+            case Bin():
+                sides = [self.kind(side, given, depth) for side in (expr.left, expr.right)]
+                return _all([*sides, expr.op not in {"Div", "MatMult"}])
+            case Unary():
+                return self.kind(expr.operand, given, depth)
+            case Choice():
+                # `seed or 0` is no None, whatever `seed` is.
+                sure = expr.options[:-1] if expr.kind == "or" else [_not_none(expr)]
+                options = expr.options
+                return _all(self.kind(one, given or one in sure, depth) for one in options)
+            case Call():
+                return self._call(expr, given, depth)
+            case Name():
+                owner = owner_of(expr)
+                bindings = definitions(owner, expr) if owner is not None else []
+                kinds = [self._made(each, owner, given, depth) for each in bindings]
+                if owner is not None and any(one.how == "aug" for one in owner.bindings[expr.id]):
+                    # An int is added to it, so that it is a number from the start.
+                    kinds = [one for one in kinds if one is not None]
+                return _all(kinds) if kinds else None
+            case Attr():
+                # What others keep there is theirs to answer for; only what is seen can be wrong.
+                if any(one is False for one in self._stores(expr, given, depth)):
+                    return False
+                returns = (
+                    one for prop in self._model.properties(expr.name) for one in prop.returns
+                )
+                return _all([True, *(self.kind(one.value, given, depth) for one in returns)])
+        return None
+
+    def _call(self, call: Call, given: bool, depth: int) -> bool | None:
+        name = _python(call.func)
+        kind = builtin_type(name)
+        if kind is not None:
+            return issubclass(kind, int)
+        if name in _CHOOSES and call.args:
+            return _all(self.kind(one.value, given, depth) for one in call.args)
+        return True if name in _INTS else None
+
+    def _stores(self, attribute: Attr, given: bool, depth: int) -> Iterator[bool | None]:
+        """The kinds of what the file puts into attributes of that name, or its class gives it.
+
+        Not what an object of another class stores in itself.
+        """
+        family = self._family(self_class(attribute.value))
+        stores = self._model.module_of(attribute.scope).facts.stores_by_name
+        for store in stores.get(attribute.name, ()):
+            others = self._family(self_class(store.target.value))
+            if not (family and others and family.isdisjoint(others)):
+                yield self._made(store, None, given, depth)
+        cls = next((one for one in attribute.scope.outward() if isinstance(one, Class)), None)
+        for field in cls.bindings.get(attribute.name, ()) if cls is not None else ():
+            yield self._made(field, cls, given, depth)
+
+    def _family(self, cls: Class | None) -> set[Class]:
+        """A class, its bases and its subclasses."""
+        if cls is None:
+            return set()
+        bases = (base for base in self._model.flow.mro(cls) if isinstance(base, Class))
+        return {*bases, *self._model.flow.subclasses(cls)}
+
+    def _made(
+        self, each: Binding | Store, owner: Scope | None, given: bool, depth: int
+    ) -> bool | None:
+        """Whether what a variable or an attribute is given is an int."""
+        if id(each) in self._asked:
+            return True  # `n = n + 1` is an int if all else that `n` is given is one
+        self._asked.add(id(each))
+        try:
+            param = each.payload if isinstance(each, Binding) else None
+            if isinstance(param, Param) and isinstance(owner, Function):
+                return self._parameter(owner, param, given, depth)
+            if isinstance(each.stmt, AugAssign) and each.how == "aug":
+                target = each.stmt.target
+                before = self.kind(target, given, depth) if isinstance(target, Name) else True
+                added = self.kind(each.stmt.value, given, depth)
+                return _all([before, added, each.stmt.op != "Div"])
+            if each.how == "element" and each.value is not None:
+                return self.element(each.value, each.path, given, depth)
+            is_assigned = each.how == "assign"
+            return self.kind(part_of(each.value, each.path), given, depth) if is_assigned else None
+        finally:
+            self._asked.discard(id(each))
+
+    def _parameter(self, function: Function, param: Param, given: bool, depth: int) -> bool | None:
+        told = unparse(param.annotation).strip("'\"") if param.annotation is not None else "int"
+        if told != "int" or is_wrapped(self._model, function):
             return None
-        name = (path(items.func) or "").rpartition(".")[2]
+        values = [passed(function, param, one) for one in self._model.flow.callers(function)]
+        if param.default is not None and (not values or MISSING in values):
+            values.append(param.default)
+        kinds = (self.kind(one, given, depth) for one in values if isinstance(one, Expr))
+        return not any(one is False for one in kinds)
+
+    def element(self, items: Expr, path: tuple[int, ...], given: bool, depth: int) -> bool | None:
+        """Whether each item of ``items``, or that part of it, is an int."""
+        depth += 1
+        if depth > DEEPEST_SLICE:
+            return None
+        if isinstance(items, Const):
+            return False
+        held: list[Expr | None] | None = None
+        if isinstance(items, Seq):
+            held = [*items.items]
+        elif isinstance(items, Map):
+            held = [key for key, _ in items.items]
+        elif isinstance(items, Comp) and items.table is None:
+            held = [*items.elements]
+        if held is not None and not path:
+            return _all(self.kind(one, given, depth) for one in held)
+        if not isinstance(items, Call) or self._is_of_program(items.func):
+            return None
+        name, args = last_name(items.func) or "", items.positional
         if name in RANGES.called:
-            return not part
+            return not path
         if name == "count":
-            return not part and _all(self.kind(one, depth + 1) for one in items.args) is not False
-        if name in _TUPLES and not part:
+            kinds = [self.kind(one, given, depth) for one in args]
+            return not path and _all(kinds) is not False
+        if name in _TUPLES and not path:
             return False
         if name == "enumerate":
-            start = [k.value for k in items.keywords if k.arg == "start"] + items.args[1:2]
-            return _all(self.kind(one, depth + 1) for one in start) if part == (0,) else None
-        if name == "map" and items.args and not part:
-            kind = builtin_type(self._python(items.args[0]))
+            start = [one for one in (items.keyword("start"), *args[1:2]) if one is not None]
+            kinds = [self.kind(one, given, depth) for one in start]
+            return _all(kinds) if path == (0,) else None
+        if name == "map" and args and not path:
+            kind = builtin_type(_python(args[0]))
             return None if kind is None else issubclass(kind, int)
-        if makes_iterator(name):
+        if makes_iterator(name) or not args:
             return None
-        if items.args:  # `tqdm(range(3))`, `list(range(3))`
-            return self._element(items.args[0], part, depth + 1)
-        return None
+        return self.element(args[0], path, given, depth)  # `tqdm(range(3))`, `list(range(3))`
+
+    def _is_of_program(self, func: Expr) -> bool:
+        """Whether the program itself may define what is called."""
+        while isinstance(func, Attr):
+            func = func.value
+        owner = owner_of(func) if isinstance(func, Name) else None
+        if not isinstance(func, Name) or owner is None:
+            return not isinstance(func, Name)
+        find, module = self._model.project.imports.find, self._model.module_of(owner)
+        return any(
+            not isinstance(one.payload, Imported)
+            or find(one.payload.name, module, one.payload.level) is not None
+            for one in owner.bindings[func.id]
+        )
+
+
+def _python(func: Expr) -> str | None:
+    """The name of a function of Python's own, where nothing else in the file has it."""
+    is_bound = isinstance(func, Name) and owner_of(func) is not None
+    return None if is_bound else dotted(func)
 
 
 def own_class(tree: Tree, node: ast.Attribute) -> ast.ClassDef | None:
@@ -364,45 +249,22 @@ def own_class(tree: Tree, node: ast.Attribute) -> ast.ClassDef | None:
     return cls if is_own and isinstance(cls, ast.ClassDef) else None
 
 
-def _not_none(node: ast.IfExp) -> ast.expr | None:
+def _not_none(choice: Choice) -> Expr | None:
     """What of ``x if x is not None else y`` is no None."""
-    test, wanted = node.test, node.body
-    if isinstance(test, ast.Compare):
-        if len(test.ops) != 1 or not _is_none(test.comparators[0]):
+    test = choice.test
+    if choice.kind != "if" or test is None:
+        return None
+    wanted = choice.options[0]
+    if isinstance(test, Compare):
+        right = test.rights[0]
+        if len(test.ops) != 1 or not isinstance(right, Const) or right.value is not None:
             return None
-        if isinstance(test.ops[0], (ast.Is, ast.Eq)):
-            wanted = node.orelse
-        elif not isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
+        if test.ops[0] in {"Is", "Eq"}:
+            wanted = choice.options[1]
+        elif test.ops[0] not in {"IsNot", "NotEq"}:
             return None
         test = test.left
-    return wanted if path(test) is not None and path(test) == path(wanted) else None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _imports(node: ast.AST, name: str) -> Iterator[Imported | None]:
-    """What an import binds a name to; None for what is no import."""
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if name in {alias.asname, alias.name.partition(".")[0]}:
-                yield Imported(alias.name, None, 0)
-    elif isinstance(node, ast.ImportFrom):
-        yield Imported(node.module or "", None, node.level)
-    else:
-        yield None
-
-
-def kinds_of(model: Model, module: Module) -> Kinds | None:
-    """The kinds in a file as it is; None where Python does not read it."""
-    known: dict[Module, Kinds | None] = model.memo.setdefault(kinds_of, {})
-    if module not in known:
-        try:
-            known[module] = Kinds(model, module, original(model, module).tree)
-        except (SyntaxError, ValueError, RecursionError):
-            known[module] = None
-    return known[module]
+    return wanted if dotted(test) is not None and dotted(test) == dotted(wanted) else None
 
 
 def scope_at(module: Module, node: ast.AST | None) -> Scope | None:

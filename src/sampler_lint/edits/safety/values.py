@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
+from sampler_lint.analysis.reaching import definitions, reaching_at
 from sampler_lint.analysis.values import Gen, Lit, Obj, Pack, Value, View
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
@@ -16,7 +17,7 @@ from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.signatures import never_in, refuser
 from sampler_lint.edits.safety.callers import is_wrapped
-from sampler_lint.edits.safety.kinds import Kinds, own_class, scope_at
+from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class, scope_at
 from sampler_lint.edits.safety.meaning import always, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
 from sampler_lint.edits.safety.receivers import asked, in_model, receiver, shown
@@ -25,7 +26,17 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Scope, last_name
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Name,
+    Scope,
+    Stmt,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -55,7 +66,6 @@ class Values:
         self._changed = changed
         self._tree = changed.new
         self._scopes = scopes_of(changed.new)
-        self._kinds = Kinds(model, module, changed.new, changed.back)
         self._assigned: dict[ast.AST, Assigned] = {}
         self._called: dict[Assigned, list[tuple[ast.Attribute, frozenset[str]]]] = {}
 
@@ -85,8 +95,48 @@ class Values:
         sides = node.left, node.right
         if not isinstance(node.op, ast.Add) or not any(map(self._changed.is_written, sides)):
             return None
-        kinds = {self._kinds.kind(side): side for side in sides}
-        return self._kinds.not_int(kinds[False]) if kinds.keys() == {True, False} else None
+        kinds = {self._kind(side): side for side in sides}
+        return self._not_int(kinds[False]) if kinds.keys() == {True, False} else None
+
+    # -- ints
+
+    def _not_int(self, value: ast.expr, what: str = "") -> str | None:
+        """Why a value may be no int."""
+        kind = self._kind(value)
+        shown = f"{what}`{ast.unparse(value)}`"
+        if kind is None:
+            return f"{shown} is not known to be an int"
+        return None if kind else Refuted(f"{shown} is not an int")
+
+    def _kind(self, value: ast.expr) -> bool | None:
+        """Whether a value is an int; a variable that the fix makes, by what it is given there."""
+        if isinstance(value, ast.Name):
+            if self._is_new_parameter(value):
+                return True
+            owner = self._scopes.binder(value.id, self._scopes.scope(value))
+            made = [
+                one
+                for one in self._scopes.stored.get(value.id, ())
+                if self._scopes.binder(one.id, self._scopes.scope(one)) is owner
+            ]
+            if made and all(map(self._changed.is_written, made)):
+                return all(self._is_given_int(one) for one in made) or None
+        where = in_model(self._module, self._changed, value)
+        return None if where is None else is_int(self._model, expression(value, *where))
+
+    def _is_given_int(self, target: ast.Name) -> bool:
+        """Whether a variable is certainly given an int where the fix writes its name."""
+        part: tuple[int, ...] = ()
+        parent = self._tree.parents[target]
+        if isinstance(parent, ast.Tuple):
+            part = (parent.elts.index(target),)
+            parent = self._tree.parents[parent]
+        if not isinstance(parent, (ast.For, ast.AsyncFor)):
+            value = getattr(parent, "value", None)
+            return not part and isinstance(value, ast.expr) and self._kind(value) is True
+        where = in_model(self._module, self._changed, parent.iter)
+        items = expression(parent.iter, *where) if where is not None else None
+        return items is not None and are_ints(self._model, items, part) is True
 
     # -- arguments
 
@@ -94,12 +144,12 @@ class Values:
         name = path(call.func) or str(getattr(call.func, "attr", ""))
         if name.rpartition(".")[2] == "set_epoch" and call.args:
             if any(self._changed.is_written(arg) for arg in call.args):
-                reason = self._kinds.not_int(call.args[0], "the epoch ")
+                reason = self._not_int(call.args[0], "the epoch ")
                 told = receiver(self._model, self._module, self._changed, call)
                 return gravest([reason, told])
             if self._changed.is_altered(call.func):  # another object gets what was passed before
-                if self._kinds.kind(call.args[0]) is False:
-                    return self._kinds.not_int(call.args[0], "the epoch ")
+                if self._kind(call.args[0]) is False:
+                    return self._not_int(call.args[0], "the epoch ")
                 return receiver(self._model, self._module, self._changed, call)
         for keyword in call.keywords:
             if keyword.arg is not None and self._changed.is_written(keyword.value):
@@ -181,10 +231,30 @@ class Values:
         return (
             why_not_shared(self._model, seed, scope)
             or set_elsewhere(self._model, self._module, value)
+            or self._rebound(value, scope, stmt)
             or self._asked_for(value)
             or self._of_one_command(value, scope)
             or self._unpassed(value, seed)
         )
+
+    def _rebound(self, value: ast.expr, scope: Scope, stmt: Stmt | None) -> str | None:
+        """What a name has been given since the program read that attribute of it."""
+        for node in (one for one in ast.walk(value) if isinstance(one, ast.Attribute)):
+            owner = node.value
+            if not isinstance(owner, ast.Name) or len(scope.bindings.get(owner.id, ())) < 2:
+                continue
+            held = reaching_at(scope, owner.id, stmt) or ()
+            known = {
+                id(each)
+                for one in (scope.reads if held else ())
+                if isinstance(one.value, Name)
+                if (one.value.id, one.name) == (owner.id, node.attr)
+                for each in definitions(scope, one.value)
+            }
+            rows = [one.stmt.row for one in held if one.stmt and id(one) not in known]
+            if rows:
+                return f"line {rows[0]} gives `{owner.id}` another value"
+        return None
 
     def _asked_for(self, value: ast.expr) -> str | None:
         """A place that asks whether an attribute is there: it may not be."""
@@ -264,8 +334,8 @@ class Values:
         parent = self._tree.parents[node]
         if not isinstance(node.ctx, ast.Store) or not isinstance(parent, ast.Assign):
             return None
-        if EPOCH.says(node.attr) and self._kinds.kind(parent.value) is False:
-            return self._kinds.not_int(parent.value, "the epoch ")
+        if EPOCH.says(node.attr) and self._kind(parent.value) is False:
+            return self._not_int(parent.value, "the epoch ")
         return None
 
     def _has_no_room(self, node: ast.Attribute) -> str | None:

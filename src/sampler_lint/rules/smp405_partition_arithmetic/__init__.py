@@ -13,8 +13,9 @@ from sampler_lint.rules.smp405_partition_arithmetic.expressions import (
     stuck_counters,
 )
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import gaps
+from sampler_lint.rules.smp405_partition_arithmetic.slices import from_rank
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import torn, tried
-from sampler_lint.syntax.nodes import Function
+from sampler_lint.syntax.nodes import Class, Function
 
 
 class PartitionArithmetic(Rule):
@@ -28,7 +29,8 @@ class PartitionArithmetic(Rule):
           an epoch; as likely where arguments had to be guessed and it fails with all guesses,
         - a float in a slice, or given to `range` or to what draws so many,
         - a `while` loop that never ends,
-        - a part of the data that is the same on every rank,
+        - a part of the data that is the same on every rank, or begins at the rank's own number and
+          goes on for a share, or by the number of samples,
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
@@ -100,8 +102,11 @@ class PartitionArithmetic(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class; then read the ones whose slips need no numbers."""
+        told: list[Class] = []
         for module, cls in judged(model):
-            yield from tried(model, module, cls)
+            for suspect in tried(model, module, cls):
+                told.append(cls)
+                yield suspect
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)
@@ -110,4 +115,5 @@ class PartitionArithmetic(Rule):
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
             yield from same_on_each(model, module)
+            yield from from_rank(model, module, told)
         yield from torn(model)

@@ -217,7 +217,7 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
     if len(node.ops) != 1 or node.ops[0] not in ORDERED | {"Eq"}:
         return
     left, right = node.left, node.rights[0]
-    if isinstance(left, Name) and _is_size(right) and is_list(model, left):
+    if isinstance(left, Name) and is_count(right) and is_list(model, left):
         text, size = unparse(left), unparse(right)
         if node.ops[0] == "Eq":
             result = "a list never equals a number, so no batch is ever complete"
@@ -234,7 +234,8 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
         )
 
 
-def _is_size(expr: Expr) -> bool:
+def is_count(expr: Expr) -> bool:
+    """Whether a sampler keeps a count of samples there, by its name."""
     known = catalog.known(DISTRIBUTED_SAMPLER)
     assert known is not None
     # What torch's own sampler keeps its counts in.

@@ -12,7 +12,7 @@ from sampler_lint.rules.smp405_partition_arithmetic.expressions import (
     slips,
     stuck_counters,
 )
-from sampler_lint.rules.smp405_partition_arithmetic.gaps import gaps
+from sampler_lint.rules.smp405_partition_arithmetic.gaps import exchanged, gaps
 from sampler_lint.rules.smp405_partition_arithmetic.slices import from_rank
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import torn, tried
 from sampler_lint.syntax.nodes import Class, Function
@@ -53,7 +53,9 @@ class PartitionArithmetic(Rule):
         - slices in a loop, or by the rank, each of which ends before the next one begins,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
         - a list compared with a batch size,
-        - a step or a divisor that is the rank, which is 0 on the first one,
+        - a step or a divisor that is the rank, or a multiple, which is 0 on the first one,
+        - a share of which one end goes by the number of ranks in place of the rank, a number of
+          samples that is a multiple of the rank, and a number of ranks taken from itself,
         - in any function, a counter that selects the items of a process
           (`i % world_size == rank`) and is only advanced for those,
         - in any function that is told a rank and how many there are, a part of the data that it
@@ -111,6 +113,8 @@ class PartitionArithmetic(Rule):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)
                     yield from gaps(module, scope)
+                    if cls not in told:
+                        yield from exchanged(module, scope)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)

@@ -20,7 +20,7 @@ from sampler_lint.properties import Share, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import defined_by, may_be_uneven, read_other, splitting_place
 from sampler_lint.syntax.navigation import nodes_in, statements, unparse
-from sampler_lint.syntax.nodes import Attr, Class, Const, Expr, Function, Index, Name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Index, Name, Other
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -64,18 +64,14 @@ def exchanged(module: Module, function: Function) -> Iterator[Suspect]:
     With the rank in its place, each share would begin where the one before it ends.
     """
     nodes = [*nodes_in(statements(function.body))]
+    places = {(node.row, node.col): node for node in nodes if _has_ends(node)}
+    named = [node for node in nodes if isinstance(node, (Name, Attr))] if places else []
     ranks, sizes = (
-        {unparse(node) for node in nodes if isinstance(node, (Name, Attr)) and concept.names(node)}
-        for concept in (RANK, WORLD_SIZE)
+        {unparse(node) for node in named if concept.names(node)} for concept in (RANK, WORLD_SIZE)
     )
     tree = _parsed(module, function) if ranks and sizes else None
     if tree is None:
         return
-    places = {
-        (node.row, node.col): node
-        for node in nodes
-        if isinstance(node, Index) or RANGES.is_call(node)
-    }
     values, row = _values(tree), function.body[0].row - 2
     for cut, lower, upper in _shares(tree):
         node = places.get((cut.lineno + row, cut.col_offset))
@@ -86,6 +82,13 @@ def exchanged(module: Module, function: Function) -> Iterator[Suspect]:
             is_begin = _of_all(lower, upper, rank, size, known)
             if is_begin is not None and node is not None:
                 yield _of_ranks(module, node, is_begin)
+
+
+def _has_ends(node: Expr) -> bool:
+    """Whether it is a slice or a range from somewhere to somewhere."""
+    if isinstance(node, Index):
+        return isinstance(node.key, Other) and len(node.key.parts) > 1
+    return isinstance(node, Call) and RANGES.is_call(node) and len(node.args) == 2
 
 
 def _shares(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:

@@ -9,6 +9,7 @@ from sampler_lint.analysis.origins import Hop, as_passed, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.datasets import are_apart, are_named_apart, sampled
 from sampler_lint.domain.escape import is_left
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
@@ -134,11 +135,11 @@ def _over_its_own(
 
 
 def _has_own_left(model: Model, loader: Obj, data: Expr, sampler: Obj, over: Expr) -> bool:
-    """Whether no loader gets the sampler over a loader's own data that is built beside another.
+    """Whether no loader gets the sampler over a loader's own data that is built with another.
 
     The other one is over other data, and the loader gets it.
     """
-    beside = sampler.site.stmt.block if sampler.site and sampler.site.stmt else []
+    beside = statements(sampler.site.scope.body) if sampler.site else []
     ours, other = (only(model.flow, each, Hop.ASSIGNED) for each in (data, over))
     if same(ours, other) or not _is_built_beside(sampler, loader):
         return False
@@ -146,7 +147,8 @@ def _has_own_left(model: Model, loader: Obj, data: Expr, sampler: Obj, over: Exp
         made
         for _, built in _built_over(model, beside, data)
         for made in built
-        if model.role(made) == "sampler"
+        if model.role(made) == "sampler" and made.site and sampler.site
+        if not contradict(model, [made.site], [sampler.site])
     }
     given = {each for one in model.loaders for each in _choosing(model, one)}
     return bool(own) and given.isdisjoint(own)

@@ -142,12 +142,11 @@ def _following(terms: _Sum, rank: str) -> _Sum:
 
 
 def _of_ranks(module: Module, node: Index | Expr, is_begin: bool) -> Suspect:
-    text = text_of(module.source, node)
-    wrong = "begins behind what is any rank's" if is_begin else "ends behind what is any rank's"
+    place = "begins" if is_begin else "ends"
     return Suspect(
         module,
         node,
-        f"`{text}` {wrong}: it goes by the number of ranks in place of the rank",
+        f"this share {place} by the number of ranks in place of the rank",
         effect="no rank gets anything of it"
         if is_begin
         else "each rank reads what is meant for those behind it, too",

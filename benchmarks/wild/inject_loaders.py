@@ -92,6 +92,12 @@ _EVALUATION = re.compile(
     r"|evaluation|evaluate|dev)s?(?![a-z])|(?<![a-zA-Z])(?i:val|valid|test|eval|dev)(?=set|data|loader|dl)"
 )
 _TRAINING = re.compile(r"train", re.IGNORECASE)
+#: What a file is called, or a function or a dataset, that uses a model, or only reads the data.
+_USES = re.compile(
+    r"(?:(?<![a-z])|(?<=[a-z])(?=[A-Z]))(?i:eval|evaluat|test|infer|predict|extract|generat|sampl"
+    r"|mean|stat|visuali|calib)"
+)
+_STEPS = (b"backward(", b".fit(", b"Trainer(", b".step(")
 _APART = re.compile(r"(^|/)(tests?|docs?|third_party)/|test_|_test\.py$")
 
 
@@ -172,14 +178,31 @@ class File:
         return bool(_EVALUATION.search(text)) and not _TRAINING.search(text)
 
     def trains(self, call: ast.Call) -> bool:
-        """Whether a loader may train: not one for evaluations, or that a file tries itself by."""
+        """Whether a loader trains: not one for evaluations, or that a file tries itself by.
+
+        It says so, or the file steps. One that is made anew in a loop has a new order each time.
+        """
+        if self.is_evaluation(call) or _USES.search(self.path.stem):
+            return False
         around: ast.AST = call
         while around in self.parents:
             around = self.parents[around]
             is_main = isinstance(around, ast.If) and "__main__" in self.source(around.test)
+            is_loop = isinstance(around, (ast.For, ast.While))
             if is_main and b"backward(" not in self.raw and b".fit(" not in self.raw:
                 return False
-        return not self.is_evaluation(call)
+            if is_loop and re.search("epoch|True", self.source(around).partition("\n")[0]):
+                return False
+            if isinstance(around, ast.FunctionDef):
+                break
+        stmt: ast.AST = call
+        while stmt in self.parents and not isinstance(stmt, ast.stmt):
+            stmt = self.parents[stmt]
+        name = getattr(self.function(call), "name", "")
+        said = f"{name} {self.source(stmt)}"
+        if _TRAINING.search(said):
+            return True
+        return not _USES.search(name) and any(step in self.raw for step in _STEPS)
 
     def stops(self, call: ast.Call) -> bool:
         """Whether the file takes only some batches of what is assigned a loader."""

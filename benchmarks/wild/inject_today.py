@@ -99,7 +99,8 @@ class Today(File):
             return
         if self.is_evaluation(call):
             size, workers = given.get("batch_size"), given.get("num_workers")
-            if size is not None and "drop_last" not in given and self.source(size) != "1":
+            has_batches = size is not None and self.source(size) not in {"1", "None"}
+            if has_batches and "drop_last" not in given:
                 last = call.keywords[-1].value
                 new = f"{self.source(last)}, drop_last=True"
                 shuffle = given.get("shuffle")  # then it takes some of the data at random

@@ -6,11 +6,19 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on, only, origins
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, as_passed, depends_on, only, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.catalog.torch import MAP_STYLE
-from sampler_lint.domain.concepts import DRAW, EVALUATES, GIVES_STATE, ORDERS, RESTORES, called_name
+from sampler_lint.domain.concepts import (
+    DRAW,
+    EVALUATES,
+    GIVES_STATE,
+    ORDERS,
+    RESTORES,
+    TRAINS,
+    called_name,
+)
 from sampler_lint.domain.datasets import is_iterable, orders_itself
 from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
@@ -25,13 +33,14 @@ from sampler_lint.domain.epoch_state import (
     seed_parts,
     seedings_of,
 )
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.paths import ways
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.wrapping import iterated, iterated_attributes
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import (
     expressions,
     nodes_in,
@@ -204,19 +213,39 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
     sampler, shuffle = (model.flow.argument(loader, name) for name in ("sampler", "shuffle"))
     if loader.site is None or sampler is None or not _is_off(model, loader, shuffle):
         return None
-    values = model.flow.values(sampler)
+    passed = as_passed(model.flow, sampler, loader.through)
+    site = loader.site if passed is sampler or loader.through is None else loader.through
+    values = model.flow.values(passed) if passed is not None else ()
     if not any(isinstance(value, Lit) and value.value is None for value in values):
         return None
     data = model.flow.argument(loader, "dataset")
-    found = ways(model, loader.site, [sampler, *([data] if data is not None else [])]) or []
+    asked = [each for each in (passed, data) if each is not None]
+    found = ways(model, site, asked) or [] if passed is not None else []
     bare = [way for way in found if way.values[0].none and not any(v.none for v in way.values[1:])]
     for one, other in product(found, bare):
         apart, origin = one.apart(other), one.values[0].origin
-        if apart and all(is_about_processes(model, test) for test in apart):
-            for value in model.flow.values(origin) if origin is not None else ():
-                if isinstance(value, Obj) and shuffles(model, value):
+        for value in model.flow.values(origin) if apart and origin is not None else ():
+            if isinstance(value, Obj) and shuffles(model, value):
+                joined = _needs_processes(model, value)
+                if all(
+                    is_about_processes(model, t) or (joined and _is_flag(model, t)) for t in apart
+                ):
                     return value
     return None
+
+
+def _needs_processes(model: Model, sampler: Obj) -> bool:
+    """Whether it cannot be built before the processes are joined: it asks how many there are."""
+    return sampler.cls == DISTRIBUTED_SAMPLER and model.argument(sampler, "num_replicas") is None
+
+
+def _is_flag(model: Model, test: Expr) -> bool:
+    """Whether a test is a setting by itself, and says neither what for nor in which order."""
+    asked = only(model.flow, test, Hop.ASSIGNED)
+    names = [last_name(each) or "" for each in (test, asked)]
+    return isinstance(asked, (Name, Attr)) and not any(
+        TRAINS.says(name) or EVALUATES.says(name) or role_of(name) is Role.SHUFFLE for name in names
+    )
 
 
 def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:

@@ -66,6 +66,7 @@ SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
 DISTRIBUTED_SAMPLER = TORCH_DATA + "DistributedSampler"
 DATA_LOADER = TORCH_DATA + "DataLoader"
+STATEFUL_LOADER = "torchdata.stateful_dataloader.StatefulDataLoader"
 
 
 _CONSTRUCTION_WORDS = re.compile(r"[Ll]oader|[Ss]ampler")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import Hop, as_passed, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.datasets import are_apart, are_named_apart, sampled
 from sampler_lint.domain.escape import is_left
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
@@ -29,7 +30,8 @@ class SamplerOfAnotherDataset(Rule):
         different sources, and neither is made from the other. Also one of torch over the numbers
         up to the length of such a dataset. Only `likely` where the loader may get another sampler
         of which it is not known what it is over, and where a function only calls them so: one
-        its data to train on, the other its data to evaluate on. Not reported for samplers over
+        its data to train on, the other its data to evaluate on; or where no loader gets the sampler
+        over its own data, which is built beside that one. Not reported for samplers over
         other indices, labels or a range, for a dataset and its subset or wrapper, and for two
         datasets that are built alike but for how samples are transformed. Reports an evaluation
         loader that gets the dataset or the sampler of another loader, where another one, built by
@@ -76,7 +78,11 @@ class SamplerOfAnotherDataset(Rule):
             samplers = [(each, _over(model, each, loader)) for each in _choosing(model, loader)]
             known = [(each, over) for each, over in samplers if over is not None]
             built = [(each, over) for each, over in known if are_apart(model, data, over)]
-            apart = built or [pair for pair in known if are_named_apart(model, data, pair[1])]
+            apart = (
+                built
+                or [pair for pair in known if are_named_apart(model, data, pair[1])]
+                or [pair for pair in known if _has_own_left(model, loader, data, *pair)]
+            )
             # Of another call, it may be the sampler of another loader.
             here = [pair for pair in apart if _is_built_beside(pair[0], loader)]
             if apart and (here or apart == known):
@@ -128,18 +134,47 @@ def _over_its_own(
     return editor.fix(f"Build it over `{unparse(data)}`", Applicability.UNSAFE, _MEANT)
 
 
+def _has_own_left(model: Model, loader: Obj, data: Expr, sampler: Obj, over: Expr) -> bool:
+    """Whether no loader gets the sampler over a loader's own data that is built with another.
+
+    The other one is over other data, and the loader gets it.
+    """
+    beside = statements(sampler.site.scope.body) if sampler.site else []
+    ours, other = (only(model.flow, each, Hop.ASSIGNED) for each in (data, over))
+    if same(ours, other) or not _is_built_beside(sampler, loader):
+        return False
+    own = {
+        made
+        for _, built in _built_over(model, beside, data)
+        for made in built
+        if model.role(made) == "sampler" and made.site and sampler.site
+        if not contradict(model, [made.site], [sampler.site])
+    }
+    given = {each for one in model.loaders for each in _choosing(model, one)}
+    return bool(own) and given.isdisjoint(own)
+
+
 def _sampler_over(model: Model, loader: Obj, data: Expr) -> str | None:
     """The name of the only other sampler over a dataset that is built before its loader."""
     site = loader.site
-    found = set()
-    for stmt in statements(site.scope.body) if site is not None else ():
-        name = stmt.targets[0] if isinstance(stmt, Assign) else None
-        if site is None or not isinstance(name, Name) or not surely_runs_before(stmt, site.stmt):
-            continue
-        overs = [sampled(model, one) for one in model.flow.values(name) if isinstance(one, Obj)]
-        if overs and all(over is not None and same(over, data) for over in overs):
-            found.add(name.id)
+    before = [
+        stmt
+        for stmt in (statements(site.scope.body) if site is not None else ())
+        if site is not None and surely_runs_before(stmt, site.stmt)
+    ]
+    found = {name for name, _ in _built_over(model, before, data)}
     return found.pop() if len(found) == 1 else None
+
+
+def _built_over(model: Model, stmts: Iterable[Stmt], data: Expr) -> Iterator[tuple[str, list[Obj]]]:
+    """The variables to which statements assign samplers over a dataset, and these."""
+    for stmt in stmts:
+        name = stmt.targets[0] if isinstance(stmt, Assign) else None
+        if isinstance(stmt, Assign) and isinstance(name, Name):
+            built = [one for one in model.flow.values(stmt.value) if isinstance(one, Obj)]
+            overs = [sampled(model, one) for one in built]
+            if overs and all(over is not None and same(over, data) for over in overs):
+                yield name.id, built
 
 
 def _choosing(model: Model, loader: Obj) -> Iterator[Obj]:

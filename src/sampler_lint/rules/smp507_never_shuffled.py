@@ -42,12 +42,13 @@ class NeverShuffled(Rule):
         Reports a training loader that gets a shuffling sampler if there are several processes, but
         `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`). Not reported where
         the sampler depends on something other than processes or devices, such as a flag for
-        evaluation, and for evaluation loaders, datasets that order themselves and iterable
-        datasets. Reports a `DistributedSampler(..., shuffle=False)` for a training loader, too,
-        where one process gets a sampler or loader over the same data that shuffles. Only `likely`
-        where the loader or its function is named after training, but no training loop over it is
-        found. Reports as `likely` a training loader that has no sampler at all and does not
-        shuffle, over a dataset whose class is known and which looks samples up by index. Not
+        evaluation (any other setting is about processes where it decides on a `DistributedSampler`
+        that asks how many there are), and for evaluation loaders, datasets that order themselves
+        and iterable datasets. Reports a `DistributedSampler(..., shuffle=False)` for a training
+        loader, too, where one process gets a sampler or loader over the same data that shuffles.
+        Only `likely` where the loader or its function is named after training, but no training loop
+        over it is found. Reports as `likely` a training loader that has no sampler at all and does
+        not shuffle, over a dataset whose class is known and which looks samples up by index. Not
         reported where the function builds a sampler or another loader over that dataset that may
         shuffle: then the choice was deliberate.
 

@@ -95,6 +95,7 @@ def expression(node: ast.expr, scope: Scope, stmt: Stmt | None) -> Expr:
     _ROWS.extend(range(len(_ROWS), (node.end_lineno or 0) + 1))
     maker.facts = ModuleFacts()
     maker.facts.functions, maker.facts.classes, maker.facts.all_calls = [], [], []
+    maker.facts.slices = []
     maker._open(maker.facts, "", None)
     maker.scope = maker.facts
     found = maker.expr(node)
@@ -129,7 +130,7 @@ class _Extractor:
         facts = ModuleFacts()
         facts.row, facts.col, facts.end_row, facts.end_col = 1, 0, 1, 0
         facts.functions, facts.classes, facts.all_calls = [], [], []
-        facts.memo = {}
+        facts.slices, facts.memo = [], {}
         facts.star_imports = []
         self.facts = facts
         self._open(facts, "", None)
@@ -579,6 +580,8 @@ class _Extractor:
         index = _at(Index(), node)
         index.value = self.expr(node.value)
         index.key = self.expr(node.slice)
+        if isinstance(node.slice, ast.Slice) and node.slice.lower is not None:
+            self.facts.slices.append(index)
         return index
 
     def ternary(self, node: ast.IfExp) -> Expr:

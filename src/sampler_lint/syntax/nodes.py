@@ -596,6 +596,8 @@ class ModuleFacts(Scope):
     """Every function and method, nested ones too, in reading order."""
     classes: list[Class]
     all_calls: list[Call]
+    slices: list[Index]
+    """Every ``x[first:…]``, in no order."""
     _inside: dict[Scope, list[Function]]
     _imports: list[tuple[str, Imported]]
     _stores_by_name: dict[str, list[Store]]
@@ -663,6 +665,7 @@ class PartOfFacts(ModuleFacts):
         functions: list[Function],
         classes: list[Class],
         calls: list[Call],
+        slices: list[Index],
     ) -> None:
         for cls in type(whole).__mro__:
             for slot in getattr(cls, "__slots__", ()):
@@ -670,6 +673,7 @@ class PartOfFacts(ModuleFacts):
                     setattr(self, slot, getattr(whole, slot))
         self.whole, self.memo = whole, {}
         self.functions, self.classes, self.all_calls = functions, classes, calls
+        self.slices = slices
 
     @property
     def scopes(self) -> Iterator[Scope]:

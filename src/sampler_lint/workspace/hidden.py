@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable
 
-from sampler_lint.syntax.nodes import Node, PartOfFacts, Scope
+from sampler_lint.syntax.navigation import walk
+from sampler_lint.syntax.nodes import Expr, Name, Node, PartOfFacts, Scope
 from sampler_lint.workspace.project import Module
 
 
@@ -22,7 +23,13 @@ def without(modules: Iterable[Module], hidden: Collection[Node]) -> list[Module]
             calls = [c for c in facts.all_calls if c not in hidden and not is_hidden(c.scope)]
             functions = [function for function in facts.functions if not is_hidden(function)]
             classes = [cls for cls in facts.classes if not is_hidden(cls)]
+            slices = [cut for cut in facts.slices if not is_hidden(_scope(cut, facts))]
             part = copy.copy(module)
-            part.facts = PartOfFacts(facts, functions, classes, calls)
+            part.facts = PartOfFacts(facts, functions, classes, calls, slices)
             parts.append(part)
     return parts
+
+
+def _scope(expr: Expr, outermost: Scope) -> Scope:
+    """Where an expression stands, by the first name in it."""
+    return next((node.scope for node in walk(expr) if isinstance(node, Name)), outermost)

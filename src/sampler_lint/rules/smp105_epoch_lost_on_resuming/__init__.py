@@ -25,6 +25,7 @@ from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
     skips_by,
 )
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import begin_there, count_on
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.kept import made_before
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped, used_up
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, For, If, Loop, Name
@@ -79,6 +80,8 @@ class EpochLostOnResuming(Rule):
         - https://github.com/huggingface/accelerate/issues/1451
         - torch/utils/data/dataloader.py, `_BaseDataLoaderIter.__init__` and `_reset`: both ask
         - https://github.com/nvidia-cosmos/cosmos-rl/pull/621
+        - https://github.com/PrimeIntellect-ai/prime-rl/pull/3299 (at 2b5bb1d, line 219 of
+          src/prime_rl/trainer/sft/train.py)
         - met in https://github.com/PKU-YuanGroup/Open-Sora-Plan
           (opensora/train/train_causalvae.py)
     """
@@ -95,6 +98,7 @@ class EpochLostOnResuming(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop that begins as in a new run, and at what forgets its begin."""
         yield from used_up(model)
+        yield from made_before(model)
         yield from left_out(model)
         yield from never_saved(model)
         yield from skipped(model)

@@ -12,9 +12,10 @@ from sampler_lint.rules.smp405_partition_arithmetic.expressions import (
     slips,
     stuck_counters,
 )
-from sampler_lint.rules.smp405_partition_arithmetic.gaps import gaps
+from sampler_lint.rules.smp405_partition_arithmetic.gaps import exchanged, gaps
+from sampler_lint.rules.smp405_partition_arithmetic.slices import from_rank
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import torn, tried
-from sampler_lint.syntax.nodes import Function
+from sampler_lint.syntax.nodes import Class, Function
 
 
 class PartitionArithmetic(Rule):
@@ -29,6 +30,7 @@ class PartitionArithmetic(Rule):
         - a float in a slice, or given to `range` or to what draws so many,
         - a `while` loop that never ends,
         - a part of the data that is the same on every rank, also where the rank is only left out,
+          or begins at the rank's own number and goes on for a share, or by the number of samples,
         - shards so unequal that one rank gets two samples fewer than another, or none,
         - shards that overlap and leave out samples, or by which half of all are read
           twice, although the dataset divides evenly and a single process reads each sample once,
@@ -51,7 +53,9 @@ class PartitionArithmetic(Rule):
         - slices in a loop, or by the rank, each of which ends before the next one begins,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
         - a list compared with a batch size,
-        - a step or a divisor that is the rank, which is 0 on the first one,
+        - a step or a divisor that is the rank, or a multiple, which is 0 on the first one,
+        - a share of which one end goes by the number of ranks in place of the rank, a number of
+          samples that is a multiple of the rank, and a number of ranks taken from itself,
         - in any function, a counter that selects the items of a process
           (`i % world_size == rank`) and is only advanced for those,
         - in any function that is told a rank and how many there are, a part of the data that it
@@ -100,14 +104,20 @@ class PartitionArithmetic(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class; then read the ones whose slips need no numbers."""
+        told: list[Class] = []
         for module, cls in judged(model):
-            yield from tried(model, module, cls)
+            for suspect in tried(model, module, cls):
+                told.append(cls)
+                yield suspect
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)
                     yield from gaps(module, scope)
+                    if cls not in told:
+                        yield from exchanged(module, scope)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
             yield from same_on_each(model, module)
+            yield from from_rank(model, module, told)
         yield from torn(model)

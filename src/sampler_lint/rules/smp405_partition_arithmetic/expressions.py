@@ -9,7 +9,15 @@ from functools import partial
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
 from sampler_lint.domain.batches import is_list
-from sampler_lint.domain.concepts import BATCH_SIZE, PROCESSES, RANGES, RANK, WORKERS
+from sampler_lint.domain.concepts import (
+    BATCH_SIZE,
+    EPOCH,
+    PROCESSES,
+    RANGES,
+    RANK,
+    WORKERS,
+    WORLD_SIZE,
+)
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
@@ -33,6 +41,7 @@ from sampler_lint.syntax.nodes import (
     EQUAL,
     ORDERED,
     UNEQUAL,
+    Assign,
     Attr,
     AugAssign,
     Bin,
@@ -61,11 +70,14 @@ from sampler_lint.workspace.project import Module
 
 def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]:
     """What is wrong in a function whatever the numbers are."""
+    yield from _counts_by_rank(model, module, function)
     for stmt in statements(function.body):
         if isinstance(stmt, For):
             yield from _first_never_removed(model, module, function, stmt)
         for node in nodes_in([stmt]):
             yield from _by_rank(model, module, node, stmt)
+            if isinstance(node, Bin):
+                yield from _from_itself(module, node)
             if isinstance(node, Index):
                 yield from _minus_zero(model, module, function, node, stmt)
             elif isinstance(node, Compare):
@@ -73,10 +85,11 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
 
 
 def _by_rank(model: Model, module: Module, node: Expr, stmt: Stmt) -> Iterator[Suspect]:
-    """``x[first::rank]``, ``range(first, n, rank)``, ``n // rank``: the first rank is 0."""
+    """``x[first::rank]``, ``range(first, n, rank)``, ``n // (k * rank)``: the first rank is 0."""
     match node:
-        case Bin(op="Mod" | "FloorDiv" | "Div", right=Name() | Attr() as by):
-            name, fails = last_name(by), "ZeroDivisionError"
+        case Bin(op="Mod" | "FloorDiv" | "Div", right=Name() | Attr() | Bin() as by):
+            ranks = filter(RANK.says, map(last_name, _factors(by)))
+            name, fails = next(ranks, None), "ZeroDivisionError"
         case Call(positional=[_, _, Name() | Attr() as by]) if RANGES.is_call(node):
             name, fails = last_name(by), "ValueError"
         case Index() if RANK.is_mentioned(node):
@@ -94,6 +107,51 @@ def _by_rank(model: Model, module: Module, node: Expr, stmt: Stmt) -> Iterator[S
         effect=f"{fails} on rank 0, and other shares than the ranks are to have",
         advice="go by the number of ranks",
     )
+
+
+def _factors(expr: Expr) -> Iterator[Expr]:
+    """What a product is made of; anything else by itself."""
+    if isinstance(expr, Bin) and expr.op == "Mult":
+        yield from _factors(expr.left)
+        yield from _factors(expr.right)
+    else:
+        yield expr
+
+
+def _is_number_of_processes(expr: Expr) -> bool:
+    return isinstance(expr, (Name, Attr)) and any(
+        concept.says(last_name(expr)) for concept in (RANK, WORLD_SIZE)
+    )
+
+
+def _from_itself(module: Module, node: Bin) -> Iterator[Suspect]:
+    """``rank - rank``, ``world_size % world_size``: one of the two was to be another number."""
+    same_number = same(node.left, node.right) and _is_number_of_processes(node.left)
+    if node.op in {"Sub", "Mod", "FloorDiv"} and same_number:
+        result = 1 if node.op == "FloorDiv" else 0
+        yield Suspect(
+            module,
+            node,
+            f"`{text_of(module.source, node)}` is {result} on each rank",
+            effect="what a rank takes does not go by how many ranks there are",
+            advice="compute with both, the rank and the number of ranks",
+        )
+
+
+def _counts_by_rank(model: Model, module: Module, function: Function) -> Iterator[Suspect]:
+    """``self.total_size = self.num_samples * self.rank``: no samples on the first rank."""
+    for stmt in statements(function.body):
+        if isinstance(stmt, Assign) and any(is_total(target) for target in stmt.targets):
+            factors = [*_factors(stmt.value)]
+            rank = next((one for one in factors if RANK.says(last_name(one))), None)
+            if rank is not None and len(factors) > 1 and not _asks_rank(model, stmt):
+                yield Suspect(
+                    module,
+                    stmt.value,
+                    f"`{text_of(module.source, stmt.value)}` samples are none on the first rank",
+                    effect="each rank counts others, and the first one counts no samples at all",
+                    advice="multiply by the number of ranks",
+                )
 
 
 def _asks_rank(model: Model, stmt: Stmt) -> bool:
@@ -217,7 +275,7 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
     if len(node.ops) != 1 or node.ops[0] not in ORDERED | {"Eq"}:
         return
     left, right = node.left, node.rights[0]
-    if isinstance(left, Name) and _is_size(right) and is_list(model, left):
+    if isinstance(left, Name) and is_count(right) and is_list(model, left):
         text, size = unparse(left), unparse(right)
         if node.ops[0] == "Eq":
             result = "a list never equals a number, so no batch is ever complete"
@@ -234,12 +292,18 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
         )
 
 
-def _is_size(expr: Expr) -> bool:
+def is_count(expr: Expr) -> bool:
+    """Whether a sampler keeps a count there, by its name."""
+    return BATCH_SIZE.names(expr) or is_total(expr)
+
+
+def is_total(expr: Expr) -> bool:
+    """Whether a sampler keeps how many samples there are there, by its name."""
     known = catalog.known(DISTRIBUTED_SAMPLER)
     assert known is not None
     # What torch's own sampler keeps its counts in.
     counts = known.attributes.difference(known.params)
-    return BATCH_SIZE.names(expr) or (last_name(expr) or "").lstrip("_") in counts
+    return not EPOCH.names(expr) and (last_name(expr) or "").lstrip("_") in counts
 
 
 def _is(expr: Expr, number: int) -> bool:

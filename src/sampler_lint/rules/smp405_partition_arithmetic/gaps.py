@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from sampler_lint.domain.concepts import RANK
+from sampler_lint.domain.concepts import RANGES, RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import name_of, text_of
@@ -18,8 +19,8 @@ from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, Role, role_of
 from sampler_lint.properties import Share, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import defined_by, may_be_uneven, read_other, splitting_place
-from sampler_lint.syntax.navigation import nodes_in, statements
-from sampler_lint.syntax.nodes import Class, Const, Function, Index
+from sampler_lint.syntax.navigation import nodes_in, statements, unparse
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Index, Name, Other
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -55,6 +56,102 @@ def gaps(module: Module, function: Function) -> Iterator[Suspect]:
                 if node is not None and node not in seen:
                     seen.add(node)
                     yield _suspect(module, node, cut, lost)
+
+
+def exchanged(module: Module, function: Function) -> Iterator[Suspect]:
+    """``x[world_size * n : (rank + 1) * n]``: one end of a share goes by the number of ranks.
+
+    With the rank in its place, each share would begin where the one before it ends.
+    """
+    nodes = [*nodes_in(statements(function.body))]
+    places = {(node.row, node.col): node for node in nodes if _has_ends(node)}
+    named = [node for node in nodes if isinstance(node, (Name, Attr))] if places else []
+    ranks, sizes = (
+        {unparse(node) for node in named if concept.names(node)} for concept in (RANK, WORLD_SIZE)
+    )
+    tree = _parsed(module, function) if ranks and sizes else None
+    if tree is None:
+        return
+    values, row = _values(tree), function.body[0].row - 2
+    for cut, lower, upper in _shares(tree):
+        node = places.get((cut.lineno + row, cut.col_offset))
+        for rank, size in (
+            itertools.product(sorted(ranks), sorted(sizes)) if node is not None else ()
+        ):
+            known = {name: value for name, value in values.items() if name not in {rank, size}}
+            is_begin = _of_all(lower, upper, rank, size, known)
+            if is_begin is not None and node is not None:
+                yield _of_ranks(module, node, is_begin)
+
+
+def _has_ends(node: Expr) -> bool:
+    """Whether it is a slice or a range from somewhere to somewhere."""
+    if isinstance(node, Index):
+        return isinstance(node.key, Other) and len(node.key.parts) > 1
+    return isinstance(node, Call) and RANGES.is_call(node) and len(node.args) == 2
+
+
+def _shares(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """``x[lower:upper]``, ``range(lower, upper)``."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(
+                slice=ast.Slice(lower=ast.expr() as lower, upper=ast.expr() as upper)
+            ):
+                yield node, lower, upper
+            case ast.Call(func=ast.Name(id="range"), args=[lower, upper]):
+                yield node, lower, upper
+
+
+def _of_all(
+    lower: ast.expr, upper: ast.expr, rank: str, size: str, values: Mapping[str, ast.expr]
+) -> bool | None:
+    """Whether it is the begin of a share that goes by the number of ranks in place of the rank.
+
+    False where it is the end, and None where both go by the same.
+    """
+    begin = _sum(lower, values, {})
+    end = _sum(_unclipped(_unclipped(upper, rank, values), size, values), values, {})
+    if begin is None or end is None:
+        return None
+    says = [({rank, size} & {*itertools.chain.from_iterable(part)}) for part in (begin, end)]
+    if says not in ([{size}, {rank}], [{rank}, {size}]):
+        return None
+    first, last = (_renamed(part, size, rank) for part in (begin, end))
+    between = _added(_following(first, rank), last, -1)
+    is_begin = says[0] == {size}
+    # What is added to the begin alone may be what was read before.
+    is_share = not any(rank in product for product in between) if is_begin else not between
+    return is_begin if is_share else None
+
+
+def _renamed(terms: _Sum, old: str, new: str) -> _Sum:
+    out: Counter[tuple[str, ...]] = Counter()
+    for product, many in terms.items():
+        out[tuple(sorted(new if one == old else one for one in product))] += many
+    return out
+
+
+def _following(terms: _Sum, rank: str) -> _Sum:
+    """The sum for the next rank."""
+    out = Counter(terms)
+    for product, many in terms.items():
+        if product.count(rank) == 1:
+            out[tuple(one for one in product if one != rank)] += many
+    return out
+
+
+def _of_ranks(module: Module, node: Index | Expr, is_begin: bool) -> Suspect:
+    place = "begins" if is_begin else "ends"
+    return Suspect(
+        module,
+        node,
+        f"this share {place} by the number of ranks in place of the rank",
+        effect="no rank gets anything of it"
+        if is_begin
+        else "each rank reads what is meant for those behind it, too",
+        advice="go by the rank at both ends",
+    )
 
 
 def _parsed(module: Module, function: Function) -> ast.AST | None:

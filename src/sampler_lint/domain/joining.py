@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Pack, Table, Unknown, Value, View
-from sampler_lint.domain.concepts import ITERATED
+from sampler_lint.domain.concepts import ITERATED, PROCESSES
 from sampler_lint.domain.epochs import encloses_a_pass
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.passes import Pass, passes
-from sampler_lint.domain.ranks import knows_ranks
 from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
 from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.source import SourceError
@@ -55,10 +54,17 @@ def _with_own_shares(model: Model) -> Iterator[str]:
     """
     for loader in model.loaders:
         if loader.site is not None and any(
-            isinstance(sampler.cls, Class) and knows_ranks(model, sampler.cls)
+            isinstance(sampler.cls, Class) and _says_ranks(model, sampler.cls)
             for sampler in model.samplers_of(loader)
         ):
             yield model.project.program_of(model.module_of(loader.site.scope))
+
+
+def _says_ranks(model: Model, cls: Class) -> bool:
+    """Whether a class takes a rank, or calls what may tell it, whatever its text says beside."""
+    own = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    called = (name for base in own for scope in scopes_inside(base) for name in scope.called)
+    return any(map(PROCESSES.says, (*(model.flow.params(cls) or ()), *called)))
 
 
 def _sharded(model: Model) -> Iterator[Obj]:

@@ -323,6 +323,8 @@ def _unsharded(model: Model, loader: Obj) -> Grade | None:
     if dataset is None or loader.site.has_star or loader.site.has_double_star:
         return None
     grade = _grade_of_whole(model, loader, dataset)
+    if grade is None:
+        return None
     samplers = _samplers(model, loader)
     if samplers:
         if not all(_is_blind(model, value) for value in samplers):

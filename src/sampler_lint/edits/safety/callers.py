@@ -104,6 +104,12 @@ def unseen(model: Model, function: Function, param: Param) -> str | None:
     return known[function, param]
 
 
+def unseen_call(model: Model, function: Function, param: Param) -> str | None:
+    """A call that may pass something else for a parameter than the known ones, if there is one."""
+    found = (reason for reason, is_call in _elsewhere(model, function, param) if is_call)
+    return next(found, None)
+
+
 def handed_on(model: Model, name: str) -> str | None:
     """A place that neither calls a class of that name nor only says what something is."""
     for shown, tree, nodes in _mentions(model, name, name.encode(), ""):
@@ -129,6 +135,11 @@ def is_wrapped(model: Model, function: Function) -> bool:
 def _unseen(model: Model, function: Function, param: Param) -> Iterator[str]:
     if is_wrapped(model, function):
         yield f"`{function.name}` is decorated"
+    yield from (reason for reason, _ in _elsewhere(model, function, param))
+
+
+def _elsewhere(model: Model, function: Function, param: Param) -> Iterator[tuple[str, bool]]:
+    """What speaks against knowing all that is passed, and whether that is a call."""
     is_init = function.name == "__init__" and function.cls is not None
     name = function.cls.name if is_init and function.cls is not None else function.name
     module = model.module_of(function)
@@ -147,15 +158,19 @@ def _unseen(model: Model, function: Function, param: Param) -> Iterator[str]:
             call = tree.parents.get(node)
             if not (isinstance(call, ast.Call) and call.func is node):
                 if isinstance(node, ast.Name) and not _is_harmless(tree, node):
-                    yield f"`{name}` is not only called, but handed on in {_place(shown, node)}"
+                    yield (
+                        f"`{name}` is not only called, but handed on in {_place(shown, node)}",
+                        False,
+                    )
                 continue
+            said = f"what {_place(shown, node)} passes for `{param.name}` is not known"
             seen = calls.get((shown, call.lineno, call.col_offset))
             if seen is not None:
                 given = passed(function, param, seen)
                 if _unpacks(call) and not isinstance(given, Expr):
-                    yield f"what {_place(shown, node)} passes for `{param.name}` is not known"
+                    yield said, True
             elif _may_mean(model, function, shown, call):
-                yield f"what {_place(shown, node)} passes for `{param.name}` is not known"
+                yield said, True
 
 
 def _unpacks(call: ast.Call) -> bool:

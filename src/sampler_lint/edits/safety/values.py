@@ -16,7 +16,7 @@ from sampler_lint.domain.options import options
 from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.signatures import never_in, refuser
-from sampler_lint.edits.safety.callers import is_wrapped
+from sampler_lint.edits.safety.callers import is_wrapped, unseen_call
 from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class, scope_at
 from sampler_lint.edits.safety.meaning import always, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
@@ -25,7 +25,7 @@ from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -234,6 +234,7 @@ class Values:
             or self._rebound(value, scope, stmt)
             or self._asked_for(value)
             or self._of_one_command(value, scope)
+            or self._passed_elsewhere(value, seed)
             or self._unpassed(value, seed)
         )
 
@@ -285,6 +286,17 @@ class Values:
                 if any(last_name(call.func) == "add_parser" for call in calls):
                     place = self._model.place(option.scope, option)
                     return f"{place}: only one command has the option `{node.attr}`"
+        return None
+
+    def _passed_elsewhere(self, value: ast.expr, seed: Expr) -> str | None:
+        """A caller that the model does not know, whose object need not have the attribute."""
+        above = self._read_above(value)
+        for node in (one for one in walk(seed) if isinstance(one, Attr)):
+            found = parameter_of(node.value)
+            if found is None or unparse(node) in above:
+                continue
+            if reason := unseen_call(self._model, *found):
+                return reason
         return None
 
     def _read_above(self, value: ast.expr) -> set[str]:

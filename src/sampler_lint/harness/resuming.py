@@ -388,6 +388,12 @@ def _misplaced(left: Pass, after: Pass, done: int, each: int, values: list[Any])
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
                 f"it was loaded skips {skipped} batches of epoch {values[1]}"
             )
+        whole = after.yielded == length and after.learned >= length - 1
+        if values[0] == values[1] and whole and left.begins != after.begins:
+            return (
+                f"after {done} of {length} batches of an epoch, but the first pass after it was "
+                f"loaded is all of another order: the rest is never read"
+            )
         if values[1] == _next(values[0]):
             return (
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "

@@ -413,7 +413,7 @@ def _unshared(
         return _unread(loaders, found, who)
     shared = f"ranks {who[one]} and {who[other]} share {percent(most, fewest)} of the indices"
     replicas = _shared_among(loaders[0])
-    if not _sharded(loaders):
+    if not _sharded(loaders) and replicas != 1:
         return "SMP502", (
             f"{shared}: nothing shards this loader, so every rank reads all of the data; give it "
             f"a DistributedSampler, or let the framework prepare it"

@@ -165,7 +165,8 @@ class SetUp:
         )
 
     def options(self) -> Iterator[tuple[str, Any]]:
-        """Optional arguments with another value than their default: flags, and limits."""
+        """Optional arguments with another value than their default: flags, limits and numbers."""
+        numbers = []
         for param, default in self.params:
             if not isinstance(default, ast.Constant):
                 continue
@@ -173,11 +174,14 @@ class SetUp:
                 yield param.arg, not default.value
             elif default.value is None and _is_limit(param.arg):
                 yield param.arg, SMALL_LIMIT
+            elif default.value is None and self._role(param.arg) in {Role.SIZE, Role.NUMBER}:
+                numbers.append(param.arg)
         init = self.interpreter.member(self.klass, "__init__")
         if isinstance(init, Fn) and init.node.args.kwarg is not None:
             for name in _read_keywords(init.node, init.node.args.kwarg.arg):
                 if _is_limit(name):
                     yield name, SMALL_LIMIT
+        yield from ((name, SMALL_LIMIT) for name in numbers)
 
     def flags(self) -> Iterator[tuple[str, bool]]:
         """Every optional flag, with the other value than its default."""

@@ -50,7 +50,8 @@ _WORLDS = (
     World(24, 2, 4),
     World(21, 4, 4),
 )
-_TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
+#: Fewer samples than ranks, or than half a batch.
+_TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1), World(3, 1, 8))
 
 
 #: Where optional arguments are tried: enough to tell equal shares from others.

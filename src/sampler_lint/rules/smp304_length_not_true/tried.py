@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj
@@ -72,7 +73,10 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     is_wrong = _is_wrong_apart if may_be_uneven(cls) else _is_wrong
     trial = next(filter(is_wrong, (*trials.told, *flagged)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
+    guessed = [trial for trial in guessed if _is_true(trial) or not _fills_batches(trial)]
     grade = Grade.CERTAIN
+    if trial is None and (trial := _wrong_with_number(trials.varied)) is not None:
+        grade = Grade.LIKELY
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
         if all(map(_says_the_size, guessed)):
@@ -353,6 +357,15 @@ def _is_wrong_apart(trial: Trial) -> bool:
         turn.length is not None and turn.later is not None and miscounts(turn.reading)
         for turn in trial.turns
     )
+
+
+def _wrong_with_number(varied: tuple[Trial, ...]) -> Trial | None:
+    """A world in which one optional number is given, if the length is then wrong in all of them."""
+    for _, group in groupby(varied, key=lambda trial: (trial.is_flagged, trial.also)):
+        same = [*group]
+        if not same[0].is_flagged and all(map(_is_wrong, same)):
+            return same[0]
+    return None
 
 
 def _is_true(trial: Trial) -> bool:

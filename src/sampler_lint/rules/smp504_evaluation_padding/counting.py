@@ -43,6 +43,7 @@ COUNTING = frozenset(
         "update_metric", "update_metrics",
     }
 )  # fmt: skip
+_AS_ONE_WORD = frozenset(name.replace("_", "") for name in COUNTING)
 #: Of these, what a meter is told by.
 _UPDATES = frozenset(name for name in COUNTING if name.startswith("update"))
 ADDS = frozenset({"append", "extend", "update"})
@@ -120,7 +121,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope, or what it hands a batch to, sums up metrics of an evaluation."""
     if not isinstance(scope, Function) or not EVALUATES.says(scope.name):
         return False
-    if not COUNTING.isdisjoint(scope.called) or any(map(partial(_joins, model), scope.calls)):
+    if _counts(scope) or any(map(partial(_joins, model), scope.calls)):
         return True
     if within is not None and _computes(scope, within):
         return True
@@ -131,7 +132,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
     ):
         return True
     return isinstance(within, For) and any(
-        not COUNTING.isdisjoint(callee.called)
+        _counts(callee)
         for call in scope.calls_in(within)
         if any(isinstance(e, Name) and e.id in names_drawn(within) for e in call.positional)
         for callee in model.flow.callees(call)
@@ -150,9 +151,12 @@ def _computes(scope: Function, within: Stmt) -> bool:
 
 def _joins(model: Model, call: Call) -> bool:
     """Whether a call that says so brings together, in a function of the tree, what ranks have."""
-    return TOGETHER.names(call.func) and any(
-        not COUNTING.isdisjoint(callee.called) for callee in model.flow.callees(call)
-    )
+    return TOGETHER.names(call.func) and any(map(_counts, model.flow.callees(call)))
+
+
+def _counts(scope: Scope) -> bool:
+    """Whether it calls what counts or brings together; MPI and Horovod spell ``allgather``."""
+    return not _AS_ONE_WORD.isdisjoint(name.replace("_", "") for name in scope.called)
 
 
 def is_of_one_turn(loop: Stmt, counting: AugAssign) -> bool:

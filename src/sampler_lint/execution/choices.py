@@ -17,8 +17,8 @@ from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.passes import SILENT, one_trial
 from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.texts import other_texts
 from sampler_lint.execution.trials import guess, hands_out, welcoming
-from sampler_lint.execution.values import Klass, last_name
 from sampler_lint.parameters import FLAGS, Role, role_of
 from sampler_lint.syntax.nodes import Class
 
@@ -94,7 +94,6 @@ def _failing(
 
 def _choices(spec: SetUp) -> Iterator[Choice]:
     """Every argument that is a flag, or one of a few texts, with another value."""
-    texts = _texts(spec)
     for param, default in spec.params:
         value = default.value if isinstance(default, ast.Constant) else None
         role = role_of(param.arg)
@@ -104,21 +103,4 @@ def _choices(spec: SetUp) -> Iterator[Choice]:
             yield Choice(param.arg, not value)
         elif default is None and role in FLAGS:
             yield Choice(param.arg, role is Role.DROP_LAST)
-        elif isinstance(value, str):
-            for text in texts.get(param.arg, ()):
-                if text != value:
-                    yield Choice(param.arg, text)
-
-
-def _texts(spec: SetUp) -> dict[str, list[str]]:
-    """The texts that a class compares something with, by its name."""
-    out: dict[str, list[str]] = {}
-    for klass in spec.klass.mro:
-        for node in ast.walk(klass.node) if isinstance(klass, Klass) else ():
-            if isinstance(node, ast.Compare) and len(node.ops) == 1:
-                name = last_name(node.left).strip("_")
-                parts = node.comparators[0]
-                for part in getattr(parts, "elts", [parts]):
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        out.setdefault(name, []).append(part.value)
-    return {name: [*dict.fromkeys(found)] for name, found in out.items()}
+    yield from (Choice(*other) for other in other_texts(spec))

@@ -99,7 +99,7 @@ class Trial(NamedTuple):
     walks_guess: bool = False
     """Whether something that may be gone through stands for an argument."""
     is_flagged: bool = False
-    """Whether the one optional argument that is given is a flag, not a limit."""
+    """Whether the one optional argument that is given is a flag or a text, not a number."""
     says_uneven: bool = False
     """Whether that argument says itself that ranks may differ."""
 

@@ -33,6 +33,7 @@ from sampler_lint.execution.outcomes import Trial, Trials
 from sampler_lint.execution.overlaps import overlapping, repeated, torn, within_another
 from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
 from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
+from sampler_lint.execution.texts import other_texts
 from sampler_lint.execution.values import Data, Fn
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
@@ -500,7 +501,9 @@ def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator
     A class that knows nothing of ranks does the same on each of them.
     """
     worlds = _SOME if sharded else tuple(world._replace(ranks=1) for world in _SOME)
-    for option in itertools.islice(spec.options(), MOST_OPTIONS):
+    for option in itertools.islice(
+        itertools.chain(spec.options(), other_texts(spec)), MOST_OPTIONS
+    ):
         try:
             trials = [one_trial(interpreter, spec, world, option) for world in worlds]
         except SILENT:
@@ -508,7 +511,8 @@ def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator
         # It may refuse what does not go with the option.
         built = [trial for trial in trials if trial.turns or trial.raised is None]
         if len(built) > 1 and all(trial.raised is None for trial in built):
-            is_flag, uneven = isinstance(option[1], bool), says_uneven(option[0])
+            is_flag = isinstance(option[1], (bool, str))
+            uneven = says_uneven("=".join(map(str, option)))
             yield from (t._replace(is_flagged=is_flag, says_uneven=uneven) for t in built)
 
 

@@ -81,6 +81,7 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
     return model.flow.argument(loader, "drop_last")
 
 
+@remembered
 def padding_sampler(model: Model, loader: Obj) -> Obj | None:
     """The sampler of torch's own making that shares out the loader's samples."""
     if excludes(model, loader.through, loader.site):

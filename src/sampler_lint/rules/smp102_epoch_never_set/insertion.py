@@ -178,9 +178,7 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver |
         return _guarded(model, module, reached, names[0].id, model.flow.values(names[0]))
     for values, base, code in _loader_expressions(model, found):
         loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
-        if not any(
-            (v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders
-        ):
+        if not any(map(found.inner.loader.may_be, loaders)):
             continue
         before = None
         if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(base)):

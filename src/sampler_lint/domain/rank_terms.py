@@ -367,7 +367,8 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
         if (
             call.keyword("nargs") is not None
             or not is_stored
-            or (kind is not None and builtin_type(last_name(kind)) not in {None, int})
+            or kind is None  # the text that somebody types
+            or builtin_type(last_name(kind)) not in {None, int}
         ):
             yield onward(step, Hop.ATTRIBUTE, call, call.scope, ())
     for module in model.project.modules_in(program):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import passed
@@ -142,14 +143,15 @@ def _calls_own(init: Function, before: Stmt) -> bool:
 
 
 def _spellings(model: Model, module: Module, scope: Scope) -> Iterator[tuple[str, Attr | Index]]:
-    """``args.seed`` and the like, as the file reads them, then as others do that seed the program.
+    """``args.seed`` and the like: what the file seeds with, what it reads, what others seed with.
 
     What begins with a name that means nothing in ``scope`` may be left out.
     """
     program = model.project.program_of(module)
     files = program_files(model)
     seen: set[str] = set()
-    yield from _read_as_seed(model, _reads(model, module), seen)
+    own = spelled_reads(model, program, module.path.__eq__)
+    yield from _read_as_seed(model, chain(own, _reads(model, module)), seen)
     tellers: dict[Scope, Callable[[str, bytes], bool]] = model.memo.setdefault(_may_name, {})
     may_name = tellers.get(scope) or tellers.setdefault(scope, _may_name(model, module, scope))
     given = spelled_reads(model, program, lambda path: may_name(path, _AS_ATTRIBUTE))

@@ -30,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Stmt,
+    While,
     last_name,
 )
 
@@ -152,9 +153,18 @@ def _raises_quotient(stmt: Stmt, quotient: Quotient) -> bool:
 
 
 def unchanged_between(scope: Scope, quotient: Quotient, stmt: Stmt) -> bool:
-    """Whether nothing assigns the quotient, the count or the parts between the two."""
+    """Whether nothing assigns the quotient, the count or the parts between the two.
+
+    What a loop around the remainder assigns further down comes between them from its second turn.
+    """
+    again = [
+        around
+        for around in stmt.ancestors()
+        if isinstance(around, (For, While)) and not around.encloses(quotient.stmt)
+    ]
     for other in statements(scope.body):
-        if not quotient.stmt.order < other.order < stmt.order:
+        is_between = quotient.stmt.order < other.order < stmt.order
+        if not is_between and not any(loop.encloses(other) for loop in again):
             continue
         targets: list[Expr] = []
         if isinstance(other, Assign):

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, Step, given_by, origins, parameter_of
+from sampler_lint.analysis.origins import (
+    LOCAL,
+    Hop,
+    Step,
+    given_by,
+    is_one_object,
+    origins,
+    parameter_of,
+)
 from sampler_lint.analysis.values import (
     ClassRef,
     FuncRef,
@@ -22,7 +30,8 @@ from sampler_lint.analysis.values import (
     View,
 )
 from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops
+from sampler_lint.domain.epoch_calls import epoch_samplers
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import unseen
 from sampler_lint.edits.safety.kinds import scope_at
@@ -33,7 +42,7 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import binder_of, self_class, statements, unparse, walk
+from sampler_lint.syntax.navigation import binder_of, same, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -105,6 +114,7 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         or _starts_again(changed, call)
         or _other_branch(changed, call)
         or _stored_by_name(model, module)
+        or _untold(model, module, changed, call)
     )
     reason = reason or _replaced(model, module, changed)
     base = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -112,6 +122,60 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         reason = _other(model, module, changed, call, base)
         base = base.value if isinstance(base, ast.Attribute) else None
     return reason
+
+
+def _untold(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
+    """A pass of the loop whose sampler may be another one that the same call has built.
+
+    Nothing in the loop tells that the epoch. A sampler that is set in the loop by what the loop
+    reads there is told for each pass.
+    """
+    where = in_model(module, changed, call)
+    if where is None or where[1] is None or not isinstance(call.func, ast.Attribute):
+        return None
+    told = model.flow.values(expression(call.func.value, *where))
+    passes = [
+        found
+        for found in epoch_loops(model)
+        if (found.loop is where[1] or found.loop.encloses(where[1])) and trains(model, found)
+        for each in epoch_samplers(model, found.inner.loader)
+        if any(map(each.sampler.may_be, told))
+    ]
+    sources: list[Expr] = []
+    for found in passes:
+        source = _source_in_loop(model, found)
+        is_another = not any(source in other.calls for other in passes)
+        if is_another and not any(_is_made_of(model, source, one) for one in sources):
+            sources = [one for one in sources if not _is_made_of(model, one, source)] + [source]
+    if len(sources) < 2:
+        return None
+    bases = [
+        expression(base, *where)
+        for other in changed.new.nodes
+        if isinstance(other, ast.Call) and getattr(other.func, "attr", "") == "set_epoch"
+        for base in ast.walk(other.func)
+        if isinstance(base, ast.expr)
+    ]
+    for source in sources:
+        if not any(_is_made_of(model, source, base) for base in bases):
+            return f"`{unparse(source)}` may have another sampler, which is not told"
+    return None
+
+
+def _source_in_loop(model: Model, found: EpochLoop) -> Expr:
+    """What a pass goes over, as the loop itself names it where one call leads to the pass."""
+    source = found.inner.source
+    given = given_by(model.flow, found.calls[0], source) if len(found.calls) == 1 else None
+    return given or source
+
+
+def _is_made_of(model: Model, expr: Expr, other: Expr) -> bool:
+    """Whether an expression is another one, or is made of it: ``iter(loader)``."""
+    return any(
+        _is_same(part, other) or same(part, other) or is_one_object(model.flow, part, other)
+        for step in origins(model.flow, expr, LOCAL)
+        for part in walk(step.expr)
+    )
 
 
 def _other_branch(changed: Changed, call: ast.Call) -> str | None:
@@ -234,8 +298,8 @@ def _is_gone_over(model: Model, expr: Expr, stmt: Stmt) -> bool:
         if found.loop is not stmt and not found.loop.encloses(stmt):
             continue
         source: Expr | None = found.inner.source
-        if len(found.calls) == 1 and not _is_same(expr, source):
-            source = given_by(model.flow, found.calls[0], found.inner.source)
+        if not _is_same(expr, source):
+            source = _source_in_loop(model, found)
         steps = [*(call.stmt for call in found.calls), found.inner.stmt]
         if (
             source is not None

@@ -119,19 +119,15 @@ class EpochNeverSet(Rule):
         """Look at each epoch loop once for every sampler that it iterates, and at streams."""
         yield from _streams(model)
         yield from run_by_engines(model)
-        seen = set()
         by_loop: dict[Stmt, list[_Missing]] = {}
         for found, reached in _read_by_epoch(model):
-            key = (found.loop, reached.sampler.site)
-            if key in seen or _is_left_out(model, found, reached.sampler):
+            if _is_left_out(model, found, reached.sampler):
                 continue
             veto = _veto(model, found, reached)
             if veto is not None and not veto.beside:
                 model.silent(self.code, found.loop.scope, found.loop, veto.reason)
                 model.silent(self.code, found.inner.scope, found.inner.stmt, veto.reason)
                 continue
-            if veto is None:
-                seen.add(key)
             told_at = found.inner.stmt if found.is_restart else found.loop
             by_loop.setdefault(told_at, []).append(_Missing(found, reached, veto))
         for missing in by_loop.values():
@@ -279,6 +275,8 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
     before: dict[Stmt | None, list[str]] = {}
     safe, because = Applicability.SAFE, ""
     for found, reached, _ in missing:
+        if any(found.inner.source in other.found.calls for other in missing):
+            continue  # what that call gives is the pass that it makes
         receiver = _receiver(model, found, reached)
         if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
             return None

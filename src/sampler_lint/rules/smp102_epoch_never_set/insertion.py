@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import given_by
+from sampler_lint.analysis.origins import given_by, is_one_object
 from sampler_lint.analysis.reaching import is_surely_set
 from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
 from sampler_lint.domain.concepts import ITERATED
@@ -168,15 +168,17 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver |
     loop = found.loop
     module = model.module_of(loop.scope)
     wanted = (reached.sampler.cls, reached.sampler.site)
-    for name in _names_of(model, loop, wanted):
-        if is_surely_set(name, loop):
-            values = model.flow.values(name)
-            return _guarded(model, module, reached, name.id, values)
+    names = [
+        name
+        for name in _names_of(model, loop, wanted)
+        if is_surely_set(name, loop) and any(map(reached.sampler.may_be, model.flow.values(name)))
+    ]
+    # One call may have built several, and which of them is read here its loader knows.
+    if names and all(is_one_object(model.flow, names[0], name) for name in names):
+        return _guarded(model, module, reached, names[0].id, model.flow.values(names[0]))
     for values, base, code in _loader_expressions(model, found):
         loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
-        if not any(
-            (v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders
-        ):
+        if not any(map(found.inner.loader.may_be, loaders)):
             continue
         before = None
         if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(base)):

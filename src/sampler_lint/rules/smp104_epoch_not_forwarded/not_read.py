@@ -32,7 +32,7 @@ from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
     own_setter,
     self_name,
 )
-from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.navigation import method_around, self_class, unparse
 from sampler_lint.syntax.nodes import Attr, Call, Const, Function, Name
 from sampler_lint.workspace.project import Module
 
@@ -86,12 +86,21 @@ def _lost_by_default(model: Model, module: Module, state: EpochState) -> Suspect
     )
 
 
+def _orders_as_base(state: EpochState) -> bool:
+    """Whether a class neither has a pass of its own nor seeds or draws in what its base's runs."""
+    found = (*seedings_of(state.iteration), *draws_of(state.iteration))
+    methods = (method_around(call.scope) for call in found)
+    return state.cls.method("__iter__") is None and not any(
+        method is not None and method.cls is state.cls for method in methods
+    )
+
+
 def _drawn_elsewhere(
     model: Model, module: Module, state: EpochState, setter: Setter, trial: EpochTrial
 ) -> Suspect | None:
     """A generator seeded with the epoch, and an order drawn before that, or from another."""
     own = own_setter(state.cls, setter.functions)
-    if own is None and state.cls.method("__iter__") is None:
+    if own is None and _orders_as_base(state):
         return None  # what its base does is told there
     from sampler_lint.execution.epochs import Idle
 
@@ -125,7 +134,7 @@ def _changes_nothing(
 ) -> Suspect | None:
     """What a run shows where the code alone does not."""
     own = own_setter(state.cls, setter.functions)
-    if own is None and state.cls.method("__iter__") is None:
+    if own is None and _orders_as_base(state):
         return None  # what its base does is told there
     if trial.built and (own is None or setter.inert):
         return None  # an order that may be meant to stay
@@ -154,7 +163,7 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     own = own_setter(state.cls, setter.functions)
     if not setter.inert or state.reads(state.iteration):
         return None if own is None else _sets_others(model, module, state, own)
-    if own is None and setter.functions and state.cls.method("__iter__") is None:
+    if own is None and setter.functions and _orders_as_base(state):
         return None  # what its base does is told there
     found = seedings_of(state.iteration)
     bases = [base for base, name in state.iteration.outside if name == "__iter__"]

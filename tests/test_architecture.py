@@ -34,20 +34,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": {"cache", "roots", "source", "findings"},
     # What programs mean, each floor resting on those above it in this table.
     "limits": set(),
+    "remembered": set(),
     "catalog": set(),
     "syntax": {"limits"},
     "workspace": {
         *("syntax", "catalog", "limits", "parallel", "timings", "cache", "roots", "source"),
         "findings",
     },
-    "analysis": {"workspace", "syntax", "catalog", "limits"},
+    "analysis": {"workspace", "syntax", "catalog", "remembered", "limits"},
     "execution": {"properties", "parameters", "workspace", "syntax", "catalog", "limits"},
     "domain": {
-        *("execution", "analysis", "workspace", "syntax", "catalog", "limits"),
+        *("execution", "analysis", "workspace", "syntax", "catalog", "remembered", "limits"),
         *("parameters", "source", "findings"),
     },
     "edits": {
-        *("domain", "analysis", "workspace", "syntax", "catalog", "limits"),
+        *("domain", "analysis", "workspace", "syntax", "catalog", "remembered", "limits"),
         *("fixing", "source", "findings"),
     },
     "options": {"gitignore", "findings"},
@@ -68,6 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": {
         *("edits", "domain", "execution", "analysis", "workspace", "syntax", "catalog", "limits"),
         *("properties", "parameters", "suppressions", "options", "source", "findings"),
+        "remembered",
     },
     "trees": {
         *("failures", "timings", "rules", "edits", "domain", "analysis", "workspace", "syntax"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.reaching import definitions
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import same, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -82,36 +83,32 @@ def _under(key: str | None, part: Part) -> Part:
     return part._replace(key=key) if isinstance(part, Entry) and part.key is None else part
 
 
+@remembered
 def put_by(facts: ModuleFacts, key: str) -> dict[Expr, Expr]:
     """The dict that each of :func:`put_in_dicts` is put into, as it is spelled there."""
-    known: dict[str, dict[Expr, Expr]] = facts.memo.setdefault(put_by, {})
-    if key not in known:
-        known[key] = {source: owner for owner, source, _ in put_in_dicts(facts, key)}
-    return known[key]
+    return {source: owner for owner, source, _ in put_in_dicts(facts, key)}
 
 
+@remembered
 def _by_key(facts: ModuleFacts) -> dict[str | None, list[tuple[int, Filling]]]:
-    known: dict[str | None, list[tuple[int, Filling]]] | None = facts.memo.get(_by_key)
-    if known is None:
-        known = facts.memo[_by_key] = {}
-        for number, (key, filling) in enumerate(_put(facts)):
-            known.setdefault(key, []).append((number, filling))
+    known: dict[str | None, list[tuple[int, Filling]]] = {}
+    for number, (key, filling) in enumerate(_put(facts)):
+        known.setdefault(key, []).append((number, filling))
     return known
 
 
+@remembered
 def _set_as_attributes(facts: ModuleFacts) -> dict[str, list[Filling]]:
     """What a file sets as an attribute of what is no method's ``self``."""
-    known: dict[str, list[Filling]] | None = facts.memo.get(_set_as_attributes)
-    if known is None:
-        known = facts.memo[_set_as_attributes] = {}
-        for scope in facts.scopes:
-            for store in scope.stores:
-                target = store.target
-                if not isinstance(target, Attr) or store.value is None or store.how != "assign":
-                    continue
-                if self_class(target.value) is None:
-                    filling = target.value, store.value, store.path
-                    known.setdefault(target.name, []).append(filling)
+    known: dict[str, list[Filling]] = {}
+    for scope in facts.scopes:
+        for store in scope.stores:
+            target = store.target
+            if not isinstance(target, Attr) or store.value is None or store.how != "assign":
+                continue
+            if self_class(target.value) is None:
+                filling = target.value, store.value, store.path
+                known.setdefault(target.name, []).append(filling)
     return known
 
 

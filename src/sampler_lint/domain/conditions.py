@@ -10,6 +10,7 @@ from sampler_lint.analysis.values import Ext, FuncRef, Obj
 from sampler_lint.domain.concepts import PROCESSES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import leaves, nodes_in, unparse, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
@@ -78,18 +79,16 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
     return bool(through) and all(_excludes(model, call, place, scope) for call in through)
 
 
+@remembered
 def _function_asked(model: Model, place: Stmt | Call) -> Function | None:
     """The function of a place, if a test on the way to it asks nothing but its parameters."""
-    known: dict[Stmt | Call, Function | None] = model.memo.setdefault(_function_asked, {})
-    if place not in known:
-        stmt = place.stmt if isinstance(place, Call) else place
-        scope = stmt.scope if stmt is not None else None
-        known[place] = None
-        if isinstance(scope, Function) and any(
-            _asks_parameters(test, scope) for test, _ in tests(model, place)
-        ):
-            known[place] = scope
-    return known[place]
+    stmt = place.stmt if isinstance(place, Call) else place
+    scope = stmt.scope if stmt is not None else None
+    if isinstance(scope, Function) and any(
+        _asks_parameters(test, scope) for test, _ in tests(model, place)
+    ):
+        return scope
+    return None
 
 
 def _asks_parameters(test: Expr, function: Function) -> bool:
@@ -137,14 +136,10 @@ def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
     )
 
 
+@remembered
 def _choices(model: Model, stmt: Stmt) -> list[Choice]:
     """The conditional expressions of a statement."""
-    known: dict[Stmt, list[Choice]] = model.memo.setdefault(_choices, {})
-    if stmt not in known:
-        known[stmt] = [
-            node for node in nodes_in([stmt]) if isinstance(node, Choice) and node.kind == "if"
-        ]
-    return known[stmt]
+    return [node for node in nodes_in([stmt]) if isinstance(node, Choice) and node.kind == "if"]
 
 
 def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:

@@ -17,6 +17,7 @@ from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apar
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -35,14 +36,17 @@ from sampler_lint.workspace.project import Module
 
 def dividing_samplers(model: Model, program: str) -> list[Obj]:
     """The distributed samplers that a program constructs."""
-    known: dict[str, list[Obj]] | None = model.memo.get(dividing_samplers)
-    if known is None:
-        known = model.memo[dividing_samplers] = {}
-        for obj in distributed_samplers(model):
-            if obj.site is not None:
-                of = model.project.program_of(model.module_of(obj.site.scope))
-                known.setdefault(of, []).append(obj)
-    return known.get(program, [])
+    return _dividing_by_program(model).get(program, [])
+
+
+@remembered
+def _dividing_by_program(model: Model) -> dict[str, list[Obj]]:
+    known: dict[str, list[Obj]] = {}
+    for obj in distributed_samplers(model):
+        if obj.site is not None:
+            of = model.project.program_of(model.module_of(obj.site.scope))
+            known.setdefault(of, []).append(obj)
+    return known
 
 
 def is_drawn_once(model: Model, program: str) -> bool:
@@ -55,12 +59,10 @@ def is_drawn_once(model: Model, program: str) -> bool:
 # --------------------------------------------------------------------------- the process's own
 
 
+@remembered
 def ordered_before(model: Model, program: str) -> list[GlobalDraw]:
     """What orders the samples of a dataset by a global generator before a sampler divides it."""
-    known: dict[str, list[GlobalDraw]] = model.memo.setdefault(ordered_before, {})
-    if program not in known:
-        known[program] = [*_ordered_before(model, dividing_samplers(model, program))]
-    return known[program]
+    return [*_ordered_before(model, dividing_samplers(model, program))]
 
 
 def _ordered_before(model: Model, dividing: list[Obj]) -> Iterator[GlobalDraw]:

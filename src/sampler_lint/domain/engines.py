@@ -12,6 +12,7 @@ from sampler_lint.domain.datasets import may_be_iterable
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.steps import steps
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, last_name
 from sampler_lint.workspace.project import Module
 
@@ -24,20 +25,18 @@ class Run(NamedTuple):
     """The argument that gives the loader."""
 
 
+@remembered
 def runs(model: Model) -> list[Run]:
     """Every such call."""
-    known: list[Run] | None = model.memo.get(runs)
-    if known is None:
-        known = model.memo[runs] = [
-            run
-            for module in model.modules
-            if not is_test(module)
-            and any(catalog.framework(name).runners for name in model.frameworks(module))
-            for call in module.facts.all_calls
-            if isinstance(call.func, Attr)
-            for run in _run(model, call)
-        ]
-    return known
+    return [
+        run
+        for module in model.modules
+        if not is_test(module)
+        and any(catalog.framework(name).runners for name in model.frameworks(module))
+        for call in module.facts.all_calls
+        if isinstance(call.func, Attr)
+        for run in _run(model, call)
+    ]
 
 
 def run_over(model: Model) -> list[Obj]:

@@ -16,6 +16,7 @@ from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -201,12 +202,10 @@ def _says_batch_sampler(receiver: Expr) -> bool:
     return any(isinstance(node, Attr) and node.name == "batch_sampler" for node in walk(receiver))
 
 
+@remembered
 def epoch_calls(model: Model) -> EpochSets:
     """The ``set_epoch`` calls of the candidate files."""
-    known: EpochSets | None = model.memo.get(epoch_calls)
-    if known is None:
-        known = model.memo[epoch_calls] = EpochSets(model, called_epoch_sets(model))
-    return known
+    return EpochSets(model, called_epoch_sets(model))
 
 
 def called_epoch_sets(model: Model) -> Iterator[EpochSet]:
@@ -443,27 +442,25 @@ class _RunBy(NamedTuple):
     """Whether somebody else may."""
 
 
+@remembered
 def _run_by(model: Model, function: Function) -> _RunBy:
     """What may run a function; found once, for it is asked on behalf of each loop."""
-    known: dict[Function, _RunBy] = model.memo.setdefault(_run_by, {})
-    if function not in known:
-        calls = [
-            *(call for call in model.flow.callers(function) if _is_accepted(call, function)),
-            *(
-                call
-                for call in model.flow.call_candidates(function)
-                if _may_mean(model, call, function) and not model.flow.callees(call)
-            ),
-        ]
-        by_python = function.cls is not None and function.name.startswith("__")
-        if not calls and function.cls is not None and not by_python:
-            calls += _computed_reads(model, function)
-        known[function] = _RunBy(
-            tuple(dict.fromkeys(call.stmt for call in calls if call.stmt is not None)),
-            frozenset(c.scope for c in calls if not is_test(model.module_of(c.scope))),
-            (by_python or not calls) and _is_offered(model, function),
-        )
-    return known[function]
+    calls = [
+        *(call for call in model.flow.callers(function) if _is_accepted(call, function)),
+        *(
+            call
+            for call in model.flow.call_candidates(function)
+            if _may_mean(model, call, function) and not model.flow.callees(call)
+        ),
+    ]
+    by_python = function.cls is not None and function.name.startswith("__")
+    if not calls and function.cls is not None and not by_python:
+        calls += _computed_reads(model, function)
+    return _RunBy(
+        tuple(dict.fromkeys(call.stmt for call in calls if call.stmt is not None)),
+        frozenset(c.scope for c in calls if not is_test(model.module_of(c.scope))),
+        (by_python or not calls) and _is_offered(model, function),
+    )
 
 
 def _is_accepted(call: Call, function: Function) -> bool:
@@ -506,15 +503,13 @@ def _computed_reads(model: Model, method: Function) -> Iterator[Call]:
             yield call
 
 
+@remembered
 def unknown_hook(model: Model, loop: Loop) -> Call | None:
     """A call by string, in a turn of a loop, that hands a loader to an object that is not known.
 
     Or hands it what keeps one: its own owner, for example.
     """
-    known: dict[Loop, Call | None] = model.memo.setdefault(unknown_hook, {})
-    if loop not in known:
-        known[loop] = next(_unknown_hooks(model, loop), None)
-    return known[loop]
+    return next(_unknown_hooks(model, loop), None)
 
 
 def _unknown_hooks(model: Model, loop: Loop) -> Iterator[Call]:
@@ -623,20 +618,18 @@ def _hands_over_in(loop: Loop) -> bool:
     return any(node in scope.yields for node in nodes_in(statements(loop.body)))
 
 
+@remembered
 def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:
     """The loops whose turns run a statement again: around it, or around the calls that do."""
-    known: dict[Stmt, list[Loop]] = model.memo.setdefault(loops_over_stmt, {})
-    if stmt not in known:
-        places: list[Stmt] = [stmt]
-        seen: set[Scope] = set()
-        for place in places:
-            if place.scope not in seen and isinstance(place.scope, Function):
-                seen.add(place.scope)
-                calls = model.flow.callers(place.scope)
-                places += [call.stmt for call in calls if call.stmt is not None]
-        around = (outer for place in places for outer in place.ancestors())
-        known[stmt] = [outer for outer in around if isinstance(outer, (For, While))]
-    return known[stmt]
+    places: list[Stmt] = [stmt]
+    seen: set[Scope] = set()
+    for place in places:
+        if place.scope not in seen and isinstance(place.scope, Function):
+            seen.add(place.scope)
+            calls = model.flow.callers(place.scope)
+            places += [call.stmt for call in calls if call.stmt is not None]
+    around = (outer for place in places for outer in place.ancestors())
+    return [outer for outer in around if isinstance(outer, (For, While))]
 
 
 def guards(call: Call) -> list[If]:

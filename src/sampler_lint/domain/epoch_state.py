@@ -27,6 +27,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, on_super, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -285,15 +286,9 @@ def _is_logged(read: Attr) -> bool:
     )
 
 
+@remembered
 def epoch_state(model: Model, cls: Class) -> EpochState:
     """What ``cls`` does with the epoch."""
-    known: dict[Class, EpochState] = model.memo.setdefault(epoch_state, {})
-    if cls not in known:
-        known[cls] = _epoch_state(model, cls)
-    return known[cls]
-
-
-def _epoch_state(model: Model, cls: Class) -> EpochState:
     passing: tuple[str, ...] = ("__iter__", "__next__")
     if is_map_dataset(model, cls):
         passing = ("__getitem__",)

@@ -28,6 +28,7 @@ from sampler_lint.domain.steps import (
 from sampler_lint.domain.switched import is_switched_off
 from sampler_lint.domain.turns import epoch_expression, repeats
 from sampler_lint.limits import DEEPEST_CHAIN
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import makes_iterator, owner_of, same, self_class, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -100,32 +101,29 @@ def loops_that_build(model: Model) -> Iterator[EpochLoop]:
             yield found
 
 
+@remembered
 def _loops_of_passes(model: Model) -> dict[bool, list[EpochLoop]]:
     """The loops around all passes, by whether a turn builds the loader anew."""
-    known: dict[bool, list[EpochLoop]] | None = model.memo.get(_loops_of_passes)
-    if known is None:
-        known = model.memo[_loops_of_passes] = {False: [], True: []}
-        for inner in passes(model):
-            for found in _loops_around(model, inner):
-                known[found.builds_anew].append(found)
+    known: dict[bool, list[EpochLoop]] = {False: [], True: []}
+    for inner in passes(model):
+        for found in _loops_around(model, inner):
+            known[found.builds_anew].append(found)
     return known
 
 
+@remembered
 def loops_in_samplers(model: Model) -> list[EpochLoop]:
     """The loops of samplers that go through another one again and again, for as long as asked.
 
     They count steps, not epochs: one loader that is gone through once gives many passes.
     """
-    kept: list[EpochLoop] | None = model.memo.get(loops_in_samplers)
-    if kept is None:
-        programs = sharding_programs(model)
-        kept = model.memo[loops_in_samplers] = [
-            found
-            for module, cls in model.classes()
-            if model.project.program_of(module) in programs and model.is_sampler_class(cls)
-            for found in _loops_in(model, cls)
-        ]
-    return kept
+    programs = sharding_programs(model)
+    return [
+        found
+        for module, cls in model.classes()
+        if model.project.program_of(module) in programs and model.is_sampler_class(cls)
+        for found in _loops_in(model, cls)
+    ]
 
 
 def _loops_in(model: Model, cls: Class) -> Iterator[EpochLoop]:
@@ -193,14 +191,10 @@ def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
                 todo.append((call.scope, call.stmt, (call, *calls), brought))
 
 
+@remembered
 def _repeating(model: Model, stmt: Stmt) -> list[Loop]:
     """The loops around a statement whose turns repeat the same work, inside out."""
-    known: dict[Stmt, list[Loop]] = model.memo.setdefault(_repeating, {})
-    if stmt not in known:
-        known[stmt] = [
-            loop for loop in stmt.ancestors() if isinstance(loop, (For, While)) and repeats(loop)
-        ]
-    return known[stmt]
+    return [loop for loop in stmt.ancestors() if isinstance(loop, (For, While)) and repeats(loop)]
 
 
 class _Another:
@@ -296,7 +290,7 @@ def trained_with(model: Model, loader: Obj) -> list[bool]:
 
     Where none is known, of its passes and of the framework that gets it, if one is seen to.
     """
-    loops = [*loops_over(model, loader), *_loops_over_shared(model, loader)]
+    loops = _loops_with(model, loader)
     if loops:
         return [trains(model, loop) for loop in loops]
     near = passes_near(model, loader.site.scope) if loader.site is not None else []
@@ -305,15 +299,14 @@ def trained_with(model: Model, loader: Obj) -> list[bool]:
     return found if any(found) else []
 
 
+@remembered
 def _hooked(model: Model) -> list[Obj]:
     """What frameworks are given to train with, by a method that they call: loaders, samplers."""
-    known: list[Obj] | None = model.memo.get(_hooked)
-    if known is None:
-        known = model.memo[_hooked] = [
-            value for _, cls in model.classes() for value in _given_to_train(model, cls)
-        ]
-        known += run_over(model)
-        known += hooked_samplers(model)
+    known: list[Obj] = [
+        value for _, cls in model.classes() for value in _given_to_train(model, cls)
+    ]
+    known += run_over(model)
+    known += hooked_samplers(model)
     return known
 
 
@@ -389,17 +382,21 @@ def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
     return [f for found in near.values() for f in found if loader.may_be(f.inner.loader)]
 
 
-def _loops_over_shared(model: Model, loader: Obj) -> Iterator[EpochLoop]:
-    """Those over what a framework gives back for a loader, to give each rank a part of it."""
-    known: list[EpochLoop] | None = model.memo.get(_loops_over_shared)
-    if known is None:
-        known = model.memo[_loops_over_shared] = [
-            found
-            for inner in passes_over_shared(model)
-            for found in _loops_around(model, inner)
-            if not found.builds_anew
-        ]
-    return (found for found in known if loader.may_be(found.inner.loader))
+def _loops_with(model: Model, loader: Obj) -> list[EpochLoop]:
+    """Those, and the ones over what a framework gives back for the loader."""
+    shared = (f for f in _loops_over_shared(model) if loader.may_be(f.inner.loader))
+    return [*loops_over(model, loader), *shared]
+
+
+@remembered
+def _loops_over_shared(model: Model) -> list[EpochLoop]:
+    """Those over what frameworks give back for loaders, to give each rank a part of the data."""
+    return [
+        found
+        for inner in passes_over_shared(model)
+        for found in _loops_around(model, inner)
+        if not found.builds_anew
+    ]
 
 
 def feeds_training(model: Model, *loaders: Obj) -> bool | None:
@@ -410,11 +407,7 @@ def feeds_training(model: Model, *loaders: Obj) -> bool | None:
     """
     if any(loader.may_be(hooked) for loader in loaders for hooked in _hooked(model)):
         return True
-    found = [
-        loop
-        for loader in loaders
-        for loop in (*loops_over(model, loader), *_loops_over_shared(model, loader))
-    ]
+    found = [loop for loader in loaders for loop in _loops_with(model, loader)]
     if found:
         return any(not _is_made_on_the_way(loop) and trains(model, loop) for loop in found)
     return None if any(map(is_named_after_training, loaders)) else False
@@ -458,15 +451,9 @@ def _given_when_made(model: Model, call: Call, found: EpochLoop) -> Iterator[Exp
                 yield arg.value
 
 
+@remembered
 def _evidence(model: Model, found: EpochLoop) -> bool | None:
     """Whether an optimizer steps with the batches of the pass, or a model is only tested."""
-    known: dict[EpochLoop, bool | None] = model.memo.setdefault(_evidence, {})
-    if found not in known:
-        known[found] = _new_evidence(model, found)
-    return known[found]
-
-
-def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
     places = [(found.inner.scope, found.inner.stmt)]
     places += [(call.scope, call.stmt) for call in reversed(found.calls) if call.stmt is not None]
     if any(is_without_gradients(scope, stmt) for scope, stmt in places):

@@ -13,6 +13,7 @@ from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import LOOKS, NAMESPACES, SETS_EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_imported
+from sampler_lint.remembered import remembered
 from sampler_lint.source import is_candidate
 from sampler_lint.syntax.navigation import (
     children,
@@ -343,21 +344,20 @@ def _escaping_as(
     return _escaping_from(model, facts).names.get(name, ())
 
 
-def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:
-    known: dict[ModuleFacts, _Escaping] = model.memo.setdefault(_Escaping, {})
-    if facts not in known:
-        found = known[facts] = _Escaping({}, {})
-        for scope in facts.scopes:
-            read = {attribute.name for attribute in scope.reads}
-            params = scope.params if isinstance(scope, Function) else ()
-            parts = [(param.default, True) for param in params if param.default is not None]
-            parts += (part for stmt in statements(scope.body) for part in _parts(stmt))
-            for expr, call in _escaping(parts):
-                if isinstance(expr, Name):
-                    found.names.setdefault(word_of(expr), []).append((scope, expr, call))
-                elif expr.name in read:
-                    found.attributes.setdefault(expr.name, []).append(expr)
-    return known[facts]
+@remembered
+def _escaping_from(_: Model, facts: ModuleFacts) -> _Escaping:
+    found = _Escaping({}, {})
+    for scope in facts.scopes:
+        read = {attribute.name for attribute in scope.reads}
+        params = scope.params if isinstance(scope, Function) else ()
+        parts = [(param.default, True) for param in params if param.default is not None]
+        parts += (part for stmt in statements(scope.body) for part in _parts(stmt))
+        for expr, call in _escaping(parts):
+            if isinstance(expr, Name):
+                found.names.setdefault(word_of(expr), []).append((scope, expr, call))
+            elif expr.name in read:
+                found.attributes.setdefault(expr.name, []).append(expr)
+    return found
 
 
 def _parts(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:

@@ -18,6 +18,7 @@ from sampler_lint.catalog.lightning import ONE_PROCESS
 from sampler_lint.domain.concepts import RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
+from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.navigation import walk
 from sampler_lint.syntax.nodes import (
@@ -210,12 +211,10 @@ class Injection:
         return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
 
 
+@remembered
 def injections(model: Model) -> Injection:
     """What frameworks do to the samplers of a tree; found once."""
-    known: Injection | None = model.memo.get(injections)
-    if known is None:
-        known = model.memo[injections] = Injection(model)
-    return known
+    return Injection(model)
 
 
 def _may_train(data: bytes) -> bool:

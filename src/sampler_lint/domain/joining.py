@@ -16,6 +16,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
 from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
+from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope
 
@@ -137,15 +138,13 @@ def _holds_loader(model: Model, value: Value) -> bool:
     return any(model.role(each) == "loader" for item in held for each in model.flow.values(item))
 
 
+@remembered
 def _keeps_loader(model: Model, cls: Class) -> bool:
-    known: dict[Class, bool] = model.memo.setdefault(_keeps_loader, {})
-    if cls not in known:
-        known[cls] = any(
-            model.role(value) == "loader"
-            for name in model.attributes(cls).names
-            for value in model.flow.ask_field(Obj(cls), name)
-        )
-    return known[cls]
+    return any(
+        model.role(value) == "loader"
+        for name in model.attributes(cls).names
+        for value in model.flow.ask_field(Obj(cls), name)
+    )
 
 
 def _not_called(model: Model, inner: Pass) -> Iterator[Function]:

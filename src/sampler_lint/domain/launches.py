@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
+from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.navigation import blocks, children, expressions, nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -278,12 +279,10 @@ def _mentioned(module: Module) -> dict[str, set[str]]:
     return known
 
 
+@remembered
 def launches(model: Model) -> Launches:
     """The parts of the tree's files; found once."""
-    known: Launches | None = model.memo.get(launches)
-    if known is None:
-        known = model.memo[launches] = Launches(model)
-    return known
+    return Launches(model)
 
 
 def _part_of(scope: Scope) -> str:

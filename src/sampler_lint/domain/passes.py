@@ -18,6 +18,7 @@ from sampler_lint.domain.wrapping import (
     loader_below,
     parameter_kept,
 )
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import children, makes_iterator, self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -53,12 +54,10 @@ class Pass(NamedTuple):
     """What is iterated there itself, if a wrapper that was made elsewhere holds the loader."""
 
 
+@remembered
 def passes(model: Model) -> list[Pass]:
     """Every place where a known loader is iterated, in programs that shard by an epoch."""
-    kept: list[Pass] | None = model.memo.get(passes)
-    if kept is None:
-        kept = model.memo[passes] = list(dict.fromkeys(_passes(model, sharding_programs(model))))
-    return kept
+    return list(dict.fromkeys(_passes(model, sharding_programs(model))))
 
 
 def passes_near(model: Model, scope: Scope) -> list[Pass]:
@@ -267,12 +266,10 @@ def _passes_over_owner(
             yield from _passes_over_made(model, scope, stmt, value, seen, iterated)
 
 
+@remembered
 def _handed_on(model: Model, wrapper: Obj) -> list[tuple[Obj, Expr]]:
     """The loaders that an object (a prefetcher) holds and iterates when it is iterated."""
-    known: dict[Obj, list[tuple[Obj, Expr]]] = model.memo.setdefault(_handed_on, {})
-    if wrapper not in known:
-        known[wrapper] = list(_loaders_held(model, wrapper))
-    return known[wrapper]
+    return list(_loaders_held(model, wrapper))
 
 
 def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
@@ -312,12 +309,10 @@ def _is_given_another(model: Model, wrapper: Obj, cls: Class, name: str) -> bool
     )
 
 
+@remembered
 def _iterated_attributes(model: Model, cls: Class) -> list[str]:
     """What an object of the class keeps and iterates when it is iterated."""
-    known: dict[Class, list[str]] = model.memo.setdefault(_iterated_attributes, {})
-    if cls not in known:
-        known[cls] = sorted(iterated_attributes(model, reach(model, cls, "__iter__", "__next__")))
-    return known[cls]
+    return sorted(iterated_attributes(model, reach(model, cls, "__iter__", "__next__")))
 
 
 def loops_of(stmt: Stmt) -> list[Stmt]:

@@ -19,6 +19,7 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Pack, Table, Unknown, Value, View
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import MOST_CALLERS_OF_WAYS, MOST_STATES
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import children, expressions, holds, statements, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
@@ -758,11 +759,9 @@ class _Index:
             state.values.pop(below, None)
 
 
+@remembered
 def _index(model: Model, scope: Scope) -> _Index:
-    known: dict[Scope, _Index] = model.memo.setdefault(_Index, {})
-    if scope not in known:
-        known[scope] = _Index(scope)
-    return known[scope]
+    return _Index(scope)
 
 
 def _outermost(stmt: Stmt) -> Stmt:

@@ -19,6 +19,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import text_of_scope
 from sampler_lint.domain.splits import opens_stream
 from sampler_lint.domain.turns import repeats
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import statements
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -57,12 +58,10 @@ class Reader(NamedTuple):
     pipeline: Pipeline
 
 
+@remembered
 def readers(model: Model) -> list[Reader]:
     """The loaders of pipelines that are known from end to end."""
-    known: list[Reader] | None = model.memo.get(readers)
-    if known is None:
-        known = model.memo[readers] = [*_readers(model)]
-    return known
+    return [*_readers(model)]
 
 
 def _readers(model: Model) -> Iterator[Reader]:

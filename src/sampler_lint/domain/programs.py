@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
+from sampler_lint.remembered import remembered
 from sampler_lint.source import NOTEBOOK, SourceError
 from sampler_lint.syntax.navigation import leftmost
 from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, Imported, Scope, last_name
@@ -279,12 +280,10 @@ class ProgramFiles:
         return known
 
 
+@remembered
 def program_files(model: Model) -> ProgramFiles:
     """The files of the tree's programs; found once."""
-    known: ProgramFiles | None = model.memo.get(program_files)
-    if known is None:
-        known = model.memo[program_files] = ProgramFiles(model)
-    return known
+    return ProgramFiles(model)
 
 
 def files_storing(
@@ -405,15 +404,14 @@ def is_imported(model: Model, module: Module, name: str) -> bool:
     )
 
 
+@remembered
 def _importers(model: Model) -> dict[tuple[str, str | None], list[Module]]:
     """The files, tests aside, that import something of a file, or all of it: by file and name."""
-    known: dict[tuple[str, str | None], list[Module]] | None = model.memo.get(_importers)
-    if known is None:
-        known = model.memo[_importers] = {}
-        for other in model.modules:
-            if not is_test(other):
-                for imported in _imports(model, other):
-                    known.setdefault(imported, []).append(other)
+    known: dict[tuple[str, str | None], list[Module]] = {}
+    for other in model.modules:
+        if not is_test(other):
+            for imported in _imports(model, other):
+                known.setdefault(imported, []).append(other)
     return known
 
 

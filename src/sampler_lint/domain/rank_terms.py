@@ -34,6 +34,7 @@ from sampler_lint.domain.seeds import drawn_unseeded, is_seed_name
 from sampler_lint.findings import Refuted
 from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.parameters import is_of_model
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import binder_of, builtin_type, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -325,16 +326,15 @@ def _settings_and_items(model: Model, step: Step) -> Iterator[Step]:
         yield onward(step, Hop.ITEM, step.expr.key)
 
 
-def _stores(model: Model, module: Module, name: str) -> dict[str | None, list[Store]]:
+@remembered
+def _stores(_: Model, module: Module, name: str) -> dict[str | None, list[Store]]:
     """What a file stores in attributes of that name, by how their owner is called."""
-    known: dict[object, dict[str | None, list[Store]]] = model.memo.setdefault(_stores, {})
-    if (module, name) not in known:
-        by_owner = known[module, name] = {}
-        for store in module.facts.stores_by_name.get(name, ()):
-            owner = store.target.value
-            if last_name(owner) is not None and self_class(owner) is None:
-                by_owner.setdefault(last_name(owner), []).append(store)
-    return known[module, name]
+    by_owner: dict[str | None, list[Store]] = {}
+    for store in module.facts.stores_by_name.get(name, ()):
+        owner = store.target.value
+        if last_name(owner) is not None and self_class(owner) is None:
+            by_owner.setdefault(last_name(owner), []).append(store)
+    return by_owner
 
 
 def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:

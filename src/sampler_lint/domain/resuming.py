@@ -11,6 +11,7 @@ from sampler_lint.domain.concepts import EPOCH, LOADS, RESTORES
 from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.ranks import reached
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -25,21 +26,19 @@ from sampler_lint.syntax.nodes import (
 )
 
 
+@remembered
 def restored_before(model: Model, loop: Loop) -> Call | None:
     """Where the optimizer is put back as a checkpoint has it, before a loop begins."""
-    known: dict[Loop, Call | None] = model.memo.setdefault(restored_before, {})
     if not _restores_anywhere(model):
         return None  # so that no tree without checkpoints pays for the search
-    if loop not in known:
-        known[loop] = next(
-            (
-                call
-                for call in _calls_before(model, loop)
-                if _restores_stepped(model, call, loop) and not contradict(model, [call], [loop])
-            ),
-            None,
-        )
-    return known[loop]
+    return next(
+        (
+            call
+            for call in _calls_before(model, loop)
+            if _restores_stepped(model, call, loop) and not contradict(model, [call], [loop])
+        ),
+        None,
+    )
 
 
 def led_by(model: Model, loop: Loop, restored: Call) -> list[Call]:
@@ -53,13 +52,10 @@ def led_by(model: Model, loop: Loop, restored: Call) -> list[Call]:
     ]
 
 
+@remembered
 def _restores_anywhere(model: Model) -> bool:
-    known: bool | None = model.memo.get(_restores_anywhere)
-    if known is None:
-        scopes = (scope for module in model.modules for scope in module.facts.scopes)
-        known = any(RESTORES.says(name) for scope in scopes for name in scope.called if name)
-        model.memo[_restores_anywhere] = known
-    return known
+    scopes = (scope for module in model.modules for scope in module.facts.scopes)
+    return any(RESTORES.says(name) for scope in scopes for name in scope.called if name)
 
 
 def reads_epoch(scope: Scope) -> bool:
@@ -109,25 +105,23 @@ def _restores_stepped(model: Model, call: Call, loop: Loop) -> bool:
     )
 
 
+@remembered
 def _stepped(model: Model, loop: Loop) -> set[str | None]:
     """The names of what steps in a turn of a loop, or is handed to what lets it step."""
-    known: dict[Loop, set[str | None]] = model.memo.setdefault(_stepped, {})
-    if loop not in known:
-        calls = [*loop.scope.calls_in(loop)]
-        below = {
-            each
-            for call in calls
-            for callee in model.flow.callees(call)
-            for each in reached(model, callee)
-        }
-        calls += [call for scope in below for call in scope.calls]
-        steps = [call for call in calls if last_name(call.func) == "step"]
-        known[loop] = {
-            last_name(expr)
-            for call in steps
-            for expr in (call.func.value if isinstance(call.func, Attr) else call, *call.positional)
-        }
-    return known[loop]
+    calls = [*loop.scope.calls_in(loop)]
+    below = {
+        each
+        for call in calls
+        for callee in model.flow.callees(call)
+        for each in reached(model, callee)
+    }
+    calls += [call for scope in below for call in scope.calls]
+    steps = [call for call in calls if last_name(call.func) == "step"]
+    return {
+        last_name(expr)
+        for call in steps
+        for expr in (call.func.value if isinstance(call.func, Attr) else call, *call.positional)
+    }
 
 
 def is_loaded(model: Model, expr: Expr) -> bool:

@@ -24,6 +24,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model,
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_WRAPPING
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, self_stores, statements, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Name, last_name
 
@@ -205,26 +206,22 @@ def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:
     return scope.param(given.id) is not None and model.module_of(scope).is_library(scope)
 
 
+@remembered
 def sharding_programs(model: Model) -> frozenset[str]:
     """The programs that build a distributed sampler (see ``Project.program_of``).
 
     Or make a ``partial`` of one, which may be called anywhere.
     """
-    known: frozenset[str] | None = model.memo.get(sharding_programs)
-    if known is None:
-        sites = [obj.site for obj in distributed_samplers(model) if obj.site is not None]
-        sites += [
-            call
-            for call in model.project.calls_named("partial")
-            if call.positional and SAMPLER.names(call.positional[0])
-            for value in model.flow.values(call.positional[0])
-            if (isinstance(value, ClassRef) and model.flow.is_a(value.cls, DISTRIBUTED_SAMPLER))
-            or (isinstance(value, Ext) and model.flow.is_a(value.dotted, DISTRIBUTED_SAMPLER))
-        ]
-        known = model.memo[sharding_programs] = frozenset(
-            model.project.program_of(model.module_of(site.scope)) for site in sites
-        )
-    return known
+    sites = [obj.site for obj in distributed_samplers(model) if obj.site is not None]
+    sites += [
+        call
+        for call in model.project.calls_named("partial")
+        if call.positional and SAMPLER.names(call.positional[0])
+        for value in model.flow.values(call.positional[0])
+        if (isinstance(value, ClassRef) and model.flow.is_a(value.cls, DISTRIBUTED_SAMPLER))
+        or (isinstance(value, Ext) and model.flow.is_a(value.dotted, DISTRIBUTED_SAMPLER))
+    ]
+    return frozenset(model.project.program_of(model.module_of(site.scope)) for site in sites)
 
 
 def is_sharded_by(model: Model, sampler: Obj) -> bool:
@@ -270,13 +267,10 @@ def _epoch_path(
     return unknown
 
 
+@remembered
 def distributed_samplers(model: Model) -> list[Obj]:
     """What is built that certainly is one (see :func:`is_distributed_sampler`)."""
-    known: list[Obj] | None = model.memo.get(distributed_samplers)
-    if known is None:
-        known = [obj for obj in model.constructions() if is_distributed_sampler(model, obj)]
-        model.memo[distributed_samplers] = known
-    return known
+    return [obj for obj in model.constructions() if is_distributed_sampler(model, obj)]
 
 
 def is_distributed_sampler(model: Model, obj: Obj) -> bool:

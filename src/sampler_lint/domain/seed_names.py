@@ -17,6 +17,7 @@ from sampler_lint.domain.options import destinations, options, options_of, parse
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import parameter_differs
 from sampler_lint.domain.seeds import is_file, is_seed_name, spelled_reads, spelled_seedings
+from sampler_lint.remembered import remembered
 from sampler_lint.source import NOTEBOOK, says_between
 from sampler_lint.syntax.navigation import (
     binder_of,
@@ -228,13 +229,11 @@ def _read_as_seed(
             yield code, node
 
 
+@remembered
 def _reads(model: Model, module: Module) -> list[Attr]:
     """What the file reads by a seed's name."""
-    known: dict[Module, list[Attr]] = model.memo.setdefault(_reads, {})
-    if module not in known:
-        reads = (read for scope in module.facts.scopes for read in scope.reads)
-        known[module] = [read for read in reads if is_seed_name(read.name)]
-    return known[module]
+    reads = (read for scope in module.facts.scopes for read in scope.reads)
+    return [read for read in reads if is_seed_name(read.name)]
 
 
 def _is_called(model: Model, node: Attr) -> bool:

@@ -26,6 +26,7 @@ from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.limits import MOST_VALUES
+from sampler_lint.remembered import remembered
 from sampler_lint.source import says_between
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -148,13 +149,10 @@ def _spells_seed(data: bytes) -> bool:
     return says_between(data.lower(), b"seed", _BEFORE_SEED, _AFTER_SEED)
 
 
+@remembered
 def _seedings_in(model: Model, path: str) -> list[Seeding]:
-    by_path: dict[str, list[Seeding]] = model.memo.setdefault(seedings, {})
-    known = by_path.get(path)
-    if known is None:
-        module = model.project.module_at(path)
-        known = by_path[path] = [] if module is None else list(_find_seedings(model, module))
-    return known
+    module = model.project.module_at(path)
+    return [] if module is None else list(_find_seedings(model, module))
 
 
 def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
@@ -175,12 +173,10 @@ def _is_alias(call: Call) -> bool:
     return call.scope.name == last_name(call.func)
 
 
+@remembered
 def constructions(model: Model) -> list[Obj]:
     """Every sampler built in the candidate files, those built by ``cls(…)`` too."""
-    known: list[Obj] | None = model.memo.get(constructions)
-    if known is None:
-        known = model.memo[constructions] = [*_constructions(model)]
-    return known
+    return [*_constructions(model)]
 
 
 def _constructions(model: Model) -> Iterator[Obj]:
@@ -230,20 +226,23 @@ def seed_given(model: Model, call: Call) -> Expr | None:
 
 def runs_in_worker(model: Model, function: Function) -> bool:
     """Whether a loader's worker runs the function: it takes the worker's number, or is given."""
-    known: set[Function] | None = model.memo.get(runs_in_worker)
-    if known is None:
-        known = model.memo[runs_in_worker] = set()
-        for module in model.modules:
-            for call in module.facts.all_calls:
-                given = call.keyword("worker_init_fn")
-                for value in model.flow.values(given) if given is not None else ():
-                    if isinstance(value, Partial) and value.site.positional:
-                        found = model.flow.values(value.site.positional[0])
-                    else:
-                        found = frozenset({value})
-                    known.update(each.function for each in found if isinstance(each, FuncRef))
     takes_number = bool(function.params) and WORKERS.says(function.params[0].name)
-    return takes_number or function in known
+    return takes_number or function in _given_to_workers(model)
+
+
+@remembered
+def _given_to_workers(model: Model) -> set[Function]:
+    known: set[Function] = set()
+    for module in model.modules:
+        for call in module.facts.all_calls:
+            given = call.keyword("worker_init_fn")
+            for value in model.flow.values(given) if given is not None else ():
+                if isinstance(value, Partial) and value.site.positional:
+                    found = model.flow.values(value.site.positional[0])
+                else:
+                    found = frozenset({value})
+                known.update(each.function for each in found if isinstance(each, FuncRef))
+    return known
 
 
 def _is_global(model: Model, call: Call, name: str) -> bool:
@@ -396,17 +395,14 @@ def is_seed_name(name: str) -> bool:
     return _SEED_NAME.match(name) is not None
 
 
+@remembered
 def seeding_files(model: Model, program: str, *, also_torch: bool = False) -> list[Module]:
     """The files of a program that seed more than torch's generators, or those as well."""
-    known: dict[tuple[str, bool], list[Module]] = model.memo.setdefault(seeding_files, {})
-    key = (program, also_torch)
-    if key not in known:
-        known[key] = [
-            module
-            for module in program_files(model).holding(program, _SEEDING.search)
-            if any(_seeds(model, call, also_torch=also_torch) for call in module.facts.all_calls)
-        ]
-    return known[key]
+    return [
+        module
+        for module in program_files(model).holding(program, _SEEDING.search)
+        if any(_seeds(model, call, also_torch=also_torch) for call in module.facts.all_calls)
+    ]
 
 
 _SEEDING = re.compile(rb"seed\w{0,40}[ \t]*\(|enable_full_determinism")

@@ -22,6 +22,7 @@ from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apar
 from sampler_lint.domain.ranks import chains, is_guarded
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.domain.workers import WORKED
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -131,19 +132,17 @@ def _gives_ordered(function: Function, draws: Callable[[Call], bool]) -> bool:
     return any(_is_ordered(value, ordered, draws) for value in (*given, *function.yields))
 
 
+@remembered
 def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
     """The draws from a generator of the process that order what each rank takes its share of."""
-    known: dict[str, list[GlobalDraw]] = model.memo.setdefault(shared_draws, {})
-    if program not in known:
-        known[program] = [
-            draw
-            for module in model.project.modules_in(program)
-            if not is_test(module)
-            for scope in module.facts.scopes
-            if isinstance(scope, Function) and not agrees(scope)
-            for draw in _shared_draws(model, module, scope)
-        ]
-    return known[program]
+    return [
+        draw
+        for module in model.project.modules_in(program)
+        if not is_test(module)
+        for scope in module.facts.scopes
+        if isinstance(scope, Function) and not agrees(scope)
+        for draw in _shared_draws(model, module, scope)
+    ]
 
 
 def _shared_draws(model: Model, module: Module, scope: Function) -> Iterator[GlobalDraw]:
@@ -328,20 +327,9 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
     return [item for item in found if not _also_alike(model, item, same)]
 
 
+@remembered
 def _seedings(model: Model) -> _Seedings:
     """The seedings that differ between ranks; where the others are, and of whose generators."""
-    known: _Seedings | None = model.memo.get(_seedings)
-    if known is None:
-        known = model.memo[_seedings] = _seek_seedings(model)
-    return known
-
-
-class _Seedings(NamedTuple):
-    apart: list[RankSeeding]
-    alike: list[tuple[Module, str | None]]
-
-
-def _seek_seedings(model: Model) -> _Seedings:
     same: list[tuple[Module, str | None]] = []
     found: list[RankSeeding] = []
     files = program_files(model)
@@ -364,6 +352,11 @@ def _seek_seedings(model: Model) -> _Seedings:
             else:
                 found.append(RankSeeding(program, module, call, term, library))
     return _Seedings(found, same)
+
+
+class _Seedings(NamedTuple):
+    apart: list[RankSeeding]
+    alike: list[tuple[Module, str | None]]
 
 
 def _also_alike(model: Model, item: RankSeeding, same: list[tuple[Module, str | None]]) -> bool:
@@ -404,17 +397,15 @@ def _is_drawn_apart(model: Model, program: str, draw: GlobalDraw) -> bool:
     )
 
 
+@remembered
 def draws(model: Model, program: str) -> list[GlobalDraw]:
     """Every draw of a program that divides or orders its data with a global generator."""
-    by_program: dict[str, list[GlobalDraw]] = model.memo.setdefault(draws, {})
-    known = by_program.get(program)
-    if known is None:
-        known = by_program[program] = []
-        for module in program_files(model).holding(program, _may_draw):
-            for call, library in _splits(model, module):
-                known.append(GlobalDraw(module, call, library, f"`{last_name(call.func)}`"))
-            for cls in module.facts.classes:
-                known += _dataset_draws(model, module, cls)
+    known: list[GlobalDraw] = []
+    for module in program_files(model).holding(program, _may_draw):
+        for call, library in _splits(model, module):
+            known.append(GlobalDraw(module, call, library, f"`{last_name(call.func)}`"))
+        for cls in module.facts.classes:
+            known += _dataset_draws(model, module, cls)
     return known
 
 

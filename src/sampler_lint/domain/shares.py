@@ -25,6 +25,7 @@ from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import owner_of, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -191,20 +192,18 @@ def divided_again(model: Model) -> Iterator[Again]:
                 yield again
 
 
+@remembered
 def _deals_with_it(model: Model, module: Module) -> bool:
     """Whether the program speaks of what a framework puts around a batch sampler: to replace it."""
-    known: dict[Module, bool] = model.memo.setdefault(_deals_with_it, {})
-    if module not in known:
-        names = {
-            name
-            for framework in catalog.tables()
-            for contract in catalog.contracts(framework, "wraps", "batch_sampler")
-            for name in contract.names
-            if name.isidentifier()
-        }
-        files = program_files(model)
-        known[module] = any(files.says(path, *names) for path in files.beside(module.path))
-    return known[module]
+    names = {
+        name
+        for framework in catalog.tables()
+        for contract in catalog.contracts(framework, "wraps", "batch_sampler")
+        for name in contract.names
+        if name.isidentifier()
+    }
+    files = program_files(model)
+    return any(files.says(path, *names) for path in files.beside(module.path))
 
 
 def _by_calls(model: Model, module: Module, framework: str) -> Iterator[Again]:
@@ -285,18 +284,16 @@ def _target(call: Call, place: int) -> Expr | None:
     return target
 
 
+@remembered
 def passes_over_shared(model: Model) -> list[Pass]:
     """The passes over what a framework gives back for a loader whose data it divides."""
-    known: list[Pass] | None = model.memo.get(passes_over_shared)
-    if known is None:
-        known = model.memo[passes_over_shared] = [
-            found
-            for module in model.modules
-            for framework in sorted(injections(model).trainers(module))
-            for call, _, loader in given_to_sharders(model, module, framework)
-            for found in _passes_over_given(model, call, loader)
-        ]
-    return known
+    return [
+        found
+        for module in model.modules
+        for framework in sorted(injections(model).trainers(module))
+        for call, _, loader in given_to_sharders(model, module, framework)
+        for found in _passes_over_given(model, call, loader)
+    ]
 
 
 def _passes_over_given(model: Model, call: Call, loader: Obj) -> Iterator[Pass]:

@@ -8,6 +8,7 @@ from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.wrapping import flat
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import expressions, nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -107,6 +108,7 @@ def takes_and_steps(model: Model, call: Call) -> bool:
     )
 
 
+@remembered
 def steps(
     model: Model, scope: Scope, within: Stmt | None = None, through: Call | None = None
 ) -> bool:
@@ -114,11 +116,7 @@ def steps(
 
     Found once: each loop over a loader of a big trainer leads to all that the trainer calls.
     """
-    known: dict[object, bool] = model.memo.setdefault(steps, {})
-    key = scope, within, through
-    if key not in known:
-        known[key] = _steps(model, scope, within, set(), through)
-    return known[key]
+    return _steps(model, scope, within, set(), through)
 
 
 def _steps(
@@ -143,17 +141,14 @@ def _steps(
     )
 
 
+@remembered
 def is_step(model: Model, call: Call) -> bool:
     """Whether a call itself steps an optimizer; found once, for every pass leads to many calls."""
-    known: dict[Call, bool] = model.memo.setdefault(is_step, {})
-    found = known.get(call)
-    if found is None:
-        found = known[call] = (
-            (TRAINS.is_call(call) and not _only_clears(call))
-            or _is_handed_optimizer(model, call)
-            or _is_named_so(model, call)
-        )
-    return found
+    return (
+        (TRAINS.is_call(call) and not _only_clears(call))
+        or _is_handed_optimizer(model, call)
+        or _is_named_so(model, call)
+    )
 
 
 def _only_clears(call: Call) -> bool:

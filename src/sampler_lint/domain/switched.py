@@ -9,6 +9,7 @@ from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.domain.wrapping import parameter_kept
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Index, Name, Scope, Stmt
 
 #: How a loader is handed on within a function, also through what wraps it.
@@ -86,18 +87,16 @@ def _by_choice(model: Model, scope: Scope, source: Expr, loader: Obj, within: St
     )
 
 
+@remembered
 def _choices(model: Model, scope: Scope) -> dict[Expr, Stmt]:
     """What variables are given that are given more than one thing, with where they are."""
-    known: dict[Scope, dict[Expr, Stmt]] = model.memo.setdefault(_choices, {})
-    if scope not in known:
-        known[scope] = {
-            binding.value: binding.stmt
-            for bound in scope.bindings.values()
-            if len(bound) > 1
-            for binding in bound
-            if binding.stmt is not None and isinstance(binding.value, (Attr, Name))
-        }
-    return known[scope]
+    return {
+        binding.value: binding.stmt
+        for bound in scope.bindings.values()
+        if len(bound) > 1
+        for binding in bound
+        if binding.stmt is not None and isinstance(binding.value, (Attr, Name))
+    }
 
 
 def _is_asked_otherwise(model: Model, one: Stmt, other: Call) -> bool:

@@ -38,6 +38,7 @@ from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes,
 from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shares import is_left_there, passes_over_shared
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,
@@ -296,15 +297,13 @@ def left_iterable(model: Model, loader: Obj) -> Call | None:
     return trainers[0]
 
 
+@remembered
 def _of_lightning(model: Model, module: Module) -> tuple[list[Scope], list[Call]]:
     """The scopes of a program that may run with a file, and what they call of Lightning's."""
-    known: dict[Module, tuple[list[Scope], list[Call]]] = model.memo.setdefault(_of_lightning, {})
-    if module not in known:
-        injection, together = injections(model), program_files(model).running_with(module)
-        scopes = [scope for each in together for scope in each.facts.scopes]
-        made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
-        known[module] = scopes, made
-    return known[module]
+    injection, together = injections(model), program_files(model).running_with(module)
+    scopes = [scope for each in together for scope in each.facts.scopes]
+    made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
+    return scopes, made
 
 
 def left_out(model: Model, loader: Obj) -> Left | None:

@@ -7,6 +7,7 @@ from itertools import chain
 
 from sampler_lint.domain.concepts import awaits_error
 from sampler_lint.domain.model import Model
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -109,12 +110,10 @@ def _is_catch_all(kind: Expr | None) -> bool:
 _TO_FAIL = frozenset({"xfail", "expectedFailure"})
 
 
+@remembered
 def _expecting(model: Model, module: ModuleFacts) -> list[Call]:
     """The calls of a module that say that an error will come."""
-    known: dict[ModuleFacts, list[Call]] = model.memo.setdefault(_expecting, {})
-    if module not in known:
-        known[module] = [call for call in module.all_calls if _expects(call)]
-    return known[module]
+    return [call for call in module.all_calls if _expects(call)]
 
 
 def _expects(call: Call) -> bool:

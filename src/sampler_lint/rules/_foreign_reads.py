@@ -14,6 +14,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import renaming
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Related
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
@@ -79,21 +80,19 @@ def _reads(model: Model, *, of_batches: bool) -> Iterator[tuple[Module, Attr]]:
             yield module, read
 
 
+@remembered
 def _named_reads(model: Model) -> list[tuple[Module, Attr]]:
     """What is read of anything, ``self`` aside, that is named after what a pass goes over."""
-    kept: list[tuple[Module, Attr]] | None = model.memo.get(_named_reads)
-    if kept is None:
-        kept = model.memo[_named_reads] = [
-            (module, read)
-            for module in model.modules
-            if not is_test(module)
-            for scope in module.facts.scopes
-            for read in scope.reads
-            if ITERATED.names(read.value)
-            and self_class(read.value) is None
-            and not read.name.startswith("_")
-        ]
-    return kept
+    return [
+        (module, read)
+        for module in model.modules
+        if not is_test(module)
+        for scope in module.facts.scopes
+        for read in scope.reads
+        if ITERATED.names(read.value)
+        and self_class(read.value) is None
+        and not read.name.startswith("_")
+    ]
 
 
 def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:

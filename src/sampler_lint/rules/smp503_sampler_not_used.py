@@ -14,6 +14,7 @@ from sampler_lint.domain.shares import shares_out
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import leftmost, same, unparse
@@ -125,20 +126,19 @@ def _loader_beside(model: Model, obj: Obj) -> Obj | None:
     return next((loader for loader, over in beside if same(over, dataset)), None)
 
 
+@remembered
 def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Expr]]]:
     """The loaders that get no sampler, with their dataset, by where they are built over what."""
-    found: dict[tuple[Scope, str], list[tuple[Obj, Expr]]] | None = model.memo.get(_without_sampler)
-    if found is None:
-        found = model.memo[_without_sampler] = {}
-        for loader in model.loaders:
-            over = model.flow.argument(loader, "dataset")
-            if loader.site is None or over is None:
-                continue
-            if not any(
-                model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
-                for name in ("sampler", "batch_sampler")
-            ):
-                found.setdefault((loader.site.scope, unparse(over)), []).append((loader, over))
+    found: dict[tuple[Scope, str], list[tuple[Obj, Expr]]] = {}
+    for loader in model.loaders:
+        over = model.flow.argument(loader, "dataset")
+        if loader.site is None or over is None:
+            continue
+        if not any(
+            model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
+            for name in ("sampler", "batch_sampler")
+        ):
+            found.setdefault((loader.site.scope, unparse(over)), []).append((loader, over))
     return found
 
 

@@ -13,6 +13,7 @@ from sampler_lint.edits.safety.names import Assigned, Scopes, bindings, is_built
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree, window
 from sampler_lint.findings import Edit, Refuted
 from sampler_lint.limits import LONGEST_QUOTED, MOST_LOOKS
+from sampler_lint.remembered import remembered
 from sampler_lint.workspace.project import Module
 
 
@@ -69,12 +70,10 @@ class Original:
             raise TooLongError
 
 
+@remembered
 def original(model: Model, module: Module) -> Original:
     """A file as the model has read it, parsed once."""
-    known: dict[Module, Original] = model.memo.setdefault(original, {})
-    if module not in known:
-        known[module] = Original(module.source.text)
-    return known[module]
+    return Original(module.source.text)
 
 
 def changed_by(file: Original, edits: Sequence[Edit]) -> Changed:

@@ -31,6 +31,7 @@ from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.outlines import unread
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
 from sampler_lint.findings import Refuted
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import binder_of, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -131,23 +132,20 @@ def _other_branch(changed: Changed, call: ast.Call) -> str | None:
     return None
 
 
+@remembered
 def _stored_by_name(model: Model, module: Module) -> str | None:
     """A place that gives variables other values without naming them."""
-    known: dict[Module, int | None] = model.memo.setdefault(_stored_by_name, {})
-    if module not in known:
-        known[module] = next(
-            (
-                node.lineno
-                for node in original(model, module).tree.nodes
-                if isinstance(node, ast.Subscript)
-                and isinstance(node.ctx, ast.Store)
-                and isinstance(node.value, ast.Call)
-                and path(node.value.func) in NAMESPACES.called
-            ),
-            None,
-        )
-    row = known[module]
-    return None if row is None else f"line {row} may replace a variable"
+    return next(
+        (
+            f"line {node.lineno} may replace a variable"
+            for node in original(model, module).tree.nodes
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Call)
+            and path(node.value.func) in NAMESPACES.called
+        ),
+        None,
+    )
 
 
 def _replaced(model: Model, module: Module, changed: Changed) -> str | None:

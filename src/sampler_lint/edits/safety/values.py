@@ -24,6 +24,7 @@ from sampler_lint.edits.safety.receivers import asked, in_model, receiver, shown
 from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -42,14 +43,18 @@ from sampler_lint.workspace.project import Module
 
 def constructed(model: Model, module: Module, call: ast.Call) -> Obj | None:
     """What a call of the file as it is builds, if it is a loader, a sampler or a dataset."""
-    known: dict[tuple[int, int], list[tuple[Call, Obj]]] | None = model.memo.get(constructed)
-    if known is None:
-        known = model.memo[constructed] = {}
-        for made in model.constructions():
-            if made.site is not None:
-                known.setdefault((made.site.row, made.site.col), []).append((made.site, made))
-    found = known.get((call.lineno, call.col_offset), ())
+    found = _constructed_at(model).get((call.lineno, call.col_offset), ())
     return next((made for site, made in found if model.module_of(site.scope) is module), None)
+
+
+@remembered
+def _constructed_at(model: Model) -> dict[tuple[int, int], list[tuple[Call, Obj]]]:
+    """What calls of any file build, by their line and column."""
+    known: dict[tuple[int, int], list[tuple[Call, Obj]]] = {}
+    for made in model.constructions():
+        if made.site is not None:
+            known.setdefault((made.site.row, made.site.col), []).append((made.site, made))
+    return known
 
 
 def wrong_value(model: Model, module: Module, changed: Changed) -> str | None:

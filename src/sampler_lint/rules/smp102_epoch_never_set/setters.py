@@ -25,6 +25,7 @@ from sampler_lint.domain.epoch_calls import (
 from sampler_lint.domain.epoch_state import reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import Assign, Attr, Call, Class, Expr, Function, Loop, Name, Node
@@ -225,23 +226,21 @@ def _only_asks(call: Call) -> bool:
     return name in vars(builtins) and name != "setattr"
 
 
+@remembered
 def _epoch_sets(model: Model) -> EpochSets:
     """Every ``x.set_epoch`` and every ``x.sampler.epoch = …`` from outside."""
-    known: EpochSets | None = model.memo.get(_epoch_sets)
-    if known is None:
-        places = list(called_epoch_sets(model))
-        places += (EpochSet(*kept) for kept in model.epoch_setters_kept)
-        for store in model.project.stores_of("set_epoch"):
-            if isinstance(store.target, Attr) and self_class(store.target.value) is None:
-                places.append(EpochSet(store.scope, store.stmt, store.target.value))
-        for store in model.project.stores_of("epoch"):
-            assert isinstance(store.target, Attr)
-            if self_class(store.target.value) is not None:
-                continue
-            if SAMPLER.says(unparse(store.target.value)):
-                places.append(EpochSet(store.scope, store.stmt, store.target.value))
-        known = model.memo[_epoch_sets] = EpochSets(model, places)
-    return known
+    places = list(called_epoch_sets(model))
+    places += (EpochSet(*kept) for kept in model.epoch_setters_kept)
+    for store in model.project.stores_of("set_epoch"):
+        if isinstance(store.target, Attr) and self_class(store.target.value) is None:
+            places.append(EpochSet(store.scope, store.stmt, store.target.value))
+    for store in model.project.stores_of("epoch"):
+        assert isinstance(store.target, Attr)
+        if self_class(store.target.value) is not None:
+            continue
+        if SAMPLER.says(unparse(store.target.value)):
+            places.append(EpochSet(store.scope, store.stmt, store.target.value))
+    return EpochSets(model, places)
 
 
 def leads_to(model: Model, source: Expr, reached: Carrier) -> bool:

@@ -26,6 +26,7 @@ from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.wrapping import Inner, inners, says_sampler
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Place, Related
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
 from sampler_lint.syntax.navigation import holds, on_super, self_class, walk
@@ -300,23 +301,22 @@ def _reached_by_name(model: Model, inner: Inner) -> bool:
 
 def asked(model: Model, cls: Class) -> Place | None:
     """Where ``set_epoch`` is called, or got by name, of what may be an instance of the class."""
-    known: dict[Class, Place] | None = model.memo.get(asked)
-    if known is None:
-        known = model.memo[asked] = {}
-        sets = [
-            (call.scope, call, call.func.value)
-            for call in model.epoch_setters
-            if isinstance(call.func, Attr) and call.func.name == "set_epoch"
-        ]
-        for scope, node, receiver in (*sets, *model.epoch_setters_kept):
-            for value in model.flow.values(receiver):
-                if (
-                    isinstance(value, Obj)
-                    and isinstance(value.cls, Class)
-                    and value.site is not None
-                ):
-                    known.setdefault(value.cls, model.place(scope, node))
-    return known.get(cls)
+    return _all_asked(model).get(cls)
+
+
+@remembered
+def _all_asked(model: Model) -> dict[Class, Place]:
+    known: dict[Class, Place] = {}
+    sets = [
+        (call.scope, call, call.func.value)
+        for call in model.epoch_setters
+        if isinstance(call.func, Attr) and call.func.name == "set_epoch"
+    ]
+    for scope, node, receiver in (*sets, *model.epoch_setters_kept):
+        for value in model.flow.values(receiver):
+            if isinstance(value, Obj) and isinstance(value.cls, Class) and value.site is not None:
+                known.setdefault(value.cls, model.place(scope, node))
+    return known
 
 
 def _of_samplers(model: Model, carriers: list[Carrier]) -> bool:

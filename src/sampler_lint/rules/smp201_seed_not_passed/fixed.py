@@ -26,6 +26,7 @@ from sampler_lint.domain.samplers import may_shuffle
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.seed_fixes import called
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -328,15 +329,14 @@ def _is_seen_to_evaluate(model: Model, sampler: Obj) -> bool:
     )
 
 
+@remembered
 def _passes_by_site(model: Model) -> dict[int, dict[int, Pass]]:
     """By the call that builds a sampler, the passes over loaders with it; found once."""
-    by_site: dict[int, dict[int, Pass]] | None = model.memo.get(_passes_by_site)
-    if by_site is None:
-        by_site = model.memo[_passes_by_site] = {}
-        for found in passes(model):
-            for value in model.passed_to(found.loader, "sampler"):
-                if isinstance(value, Obj):
-                    by_site.setdefault(id(value.site), {})[id(found)] = found
+    by_site: dict[int, dict[int, Pass]] = {}
+    for found in passes(model):
+        for value in model.passed_to(found.loader, "sampler"):
+            if isinstance(value, Obj):
+                by_site.setdefault(id(value.site), {})[id(found)] = found
     return by_site
 
 

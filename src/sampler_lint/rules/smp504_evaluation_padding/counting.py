@@ -14,6 +14,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -66,6 +67,7 @@ def is_length(expr: Expr) -> bool:
     return isinstance(expr, Call) and last_name(expr.func) == "len"
 
 
+@remembered
 def evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope sums up metrics and takes no sample out again."""
     return sums_up(model, scope, within) and not _corrects(model, scope)

@@ -26,6 +26,7 @@ from sampler_lint.domain.shares import pads, passes_over_shared
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     ADDS,
@@ -80,6 +81,7 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
     return model.flow.argument(loader, "drop_last")
 
 
+@remembered
 def padding_sampler(model: Model, loader: Obj) -> Obj | None:
     """The sampler of torch's own making that shares out the loader's samples."""
     if excludes(model, loader.through, loader.site):
@@ -183,13 +185,11 @@ def _asked(model: Model, found: Pass, sampler: Obj) -> Stmt | None:
     return ways[0].stmt
 
 
+@remembered
 def _is_called_apart(model: Model, scope: Scope) -> bool:
     """Whether some call of a function is made by one rank alone; asked for each loader there."""
-    known: dict[Scope, bool] = model.memo.setdefault(_is_called_apart, {})
-    if scope not in known:
-        calls = model.flow.callers(scope) if isinstance(scope, Function) else ()
-        known[scope] = any(_is_of_one_rank(model, call) for call in calls)
-    return known[scope]
+    calls = model.flow.callers(scope) if isinstance(scope, Function) else ()
+    return any(_is_of_one_rank(model, call) for call in calls)
 
 
 def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:

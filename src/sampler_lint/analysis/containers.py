@@ -7,7 +7,15 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from sampler_lint import catalog
-from sampler_lint.analysis.fillings import Entry, Filling, Part, put_by, put_in_dicts, put_in_lists
+from sampler_lint.analysis.fillings import (
+    Entry,
+    Filling,
+    Part,
+    of_same_key,
+    put_by,
+    put_in_dicts,
+    put_in_lists,
+)
 from sampler_lint.analysis.hierarchy import Hierarchy
 from sampler_lint.analysis.reaching import may_run_before
 from sampler_lint.analysis.solver import Var
@@ -36,7 +44,6 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
-    Index,
     Map,
     Seq,
     last_name,
@@ -118,7 +125,7 @@ class Containers(Hierarchy):
             if step is None:
                 source = self._elements(source)
             elif isinstance(step, Entry):
-                source = self._entry(source, step.key)
+                source = (self._indexed if step.by_index else self._entry)(source, step.key)
             else:
                 source = self._component(source, step)
         return source
@@ -130,6 +137,14 @@ class Containers(Hierarchy):
             self._on(source, lambda value: self._merged(value, key, var))
 
         return self._get(("entry", source, key), start)
+
+    def _indexed(self, source: Var, key: object) -> Var:
+        """What ``value[key]`` gives; by any key if that is None."""
+
+        def start(var: Var) -> None:
+            self._on(source, lambda value: self._item(value, key, var))
+
+        return self._get(("item", source, key), start)
 
     def _component(self, source: Var, index: int) -> Var:
         def start(var: Var) -> None:
@@ -222,8 +237,7 @@ class Containers(Hierarchy):
         else:
             self._add(var, value if isinstance(value, Unknown) else Unknown("an element"))
 
-    def _item(self, value: Value, expr: Index, var: Var) -> None:
-        key = expr.key.value if isinstance(expr.key, Const) else None
+    def _item(self, value: Value, key: object, var: Var) -> None:
         if isinstance(value, (Ext, ClassRef)):
             self._add(var, value)  # Generic[int]
         elif isinstance(value, Pack):
@@ -266,6 +280,10 @@ class Containers(Hierarchy):
             for item_key, item in node.items:
                 if item_key is None:
                     self._on(self._expr(item), lambda value: self._merged(value, key, var))
+                    continue
+                alike = of_same_key(item_key, item)
+                if alike is not None:
+                    self._fill(table, var, alike, (Entry(key, by_index=True),))
                     continue
                 known = item_key.value if isinstance(item_key, Const) else None
                 if key is None or known is None or known == key:
@@ -345,7 +363,12 @@ class Containers(Hierarchy):
 
     def _fill(self, held: Pack | Table, var: Var, source: Expr, path: tuple[Part, ...]) -> None:
         if path:
-            self._flow(self._part(self._expr(source), path), var)
+            whole = self._expr(source)
+            if held.frames:
+                whole = self._get(
+                    ("inside", held, source), partial(self._flow_inside, held, source)
+                )
+            self._flow(self._part(whole, path), var)
         else:
             self._flow_inside(held, source, var)
 

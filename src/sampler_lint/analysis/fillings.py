@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, AugAssign, Call, Const, Expr, Index, Map, ModuleFacts
+from sampler_lint.syntax.navigation import same, self_class
+from sampler_lint.syntax.nodes import (
+    Attr,
+    AugAssign,
+    Call,
+    Const,
+    Expr,
+    Index,
+    Map,
+    ModuleFacts,
+    Name,
+)
 
 
 class Entry(NamedTuple):
     """What a dict has under a key; under any of them if that is None."""
 
     key: str | None
+    by_index: bool = False
+    """Whether it is read as ``value[key]``, which is no entry where the value is a list."""
 
 
 #: Which part of a value: a place in a tuple, an entry of a dict, or (None) each element.
@@ -60,10 +73,14 @@ def put_in_dicts(facts: ModuleFacts, key: str | None) -> list[Filling]:
         found.sort(key=lambda entry: entry[0])
         asked[key] = [] if key is None else [*_set_as_attributes(facts).get(key, ())]
         asked[key] += (
-            (owner, source, (Entry(key),) if path == (Entry(None),) else path)
+            (owner, source, tuple(_under(key, part) for part in path))
             for _, (owner, source, path) in found
         )
     return asked[key]
+
+
+def _under(key: str | None, part: Part) -> Part:
+    return part._replace(key=key) if isinstance(part, Entry) and part.key is None else part
 
 
 @remembered
@@ -112,7 +129,11 @@ def _put(facts: ModuleFacts) -> Iterator[tuple[str | None, Filling]]:
         for store in scope.stores:
             target = store.target
             if isinstance(target, Index) and store.how == "assign" and store.value is not None:
-                yield _key(target.key), (target.value, store.value, store.path)
+                alike = None if store.path else of_same_key(target.key, store.value)
+                if alike is None:
+                    yield _key(target.key), (target.value, store.value, store.path)
+                else:
+                    yield None, (target.value, alike, (Entry(None, by_index=True),))
     for call in facts.all_calls:
         if not isinstance(call.func, Attr):
             continue
@@ -123,6 +144,25 @@ def _put(facts: ModuleFacts) -> Iterator[tuple[str | None, Filling]]:
             yield from _updated(call.func.value, call)
     for stmt in _added_to(facts, "BitOr"):
         yield None, (stmt.target, stmt.value, (Entry(None),))
+
+
+def of_same_key(key: Expr, value: Expr) -> Expr | None:
+    """The dict whose own entry is put under its key: ``d[k] = other[k]``, for each ``k``."""
+    if not isinstance(key, Name):
+        return None
+    if isinstance(value, Index):
+        return value.value if same(value.key, key) else None
+    if not isinstance(value, Name):
+        return None
+    pair = [definitions(n.scope, n) if n.id in n.scope.bindings else [] for n in (key, value)]
+    if any(len(found) != 1 or found[0].how != "element" for found in pair):
+        return None
+    (of_key,), (of_value,) = pair
+    each = of_key.value
+    is_pair = each is of_value.value and (of_key.path, of_value.path) == ((0,), (1,))
+    if is_pair and isinstance(each, Call) and isinstance(each.func, Attr):
+        return each.func.value if each.func.name == "items" and not each.args else None
+    return None
 
 
 def _updated(owner: Expr, call: Call) -> Iterator[tuple[str | None, Filling]]:

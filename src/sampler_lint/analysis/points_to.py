@@ -106,7 +106,8 @@ class Flow(Calls):
         elif isinstance(expr, Map):
             self._add(var, Table(expr))
         elif isinstance(expr, Index):
-            self._on(self._expr(expr.value), lambda value: self._item(value, expr, var))
+            key = expr.key.value if isinstance(expr.key, Const) else None
+            self._on(self._expr(expr.value), lambda value: self._item(value, key, var))
         elif isinstance(expr, Choice):
             for option in expr.options:
                 self._flow(self._expr(option), var)

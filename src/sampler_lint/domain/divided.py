@@ -66,12 +66,22 @@ def ordered_before(model: Model, program: str) -> list[GlobalDraw]:
 def _ordered_before(model: Model, dividing: list[Obj]) -> Iterator[GlobalDraw]:
     shuffled = _Shuffled()
     for sampler in dividing:
-        data = sampled(model, sampler)
-        for step in origins(model.flow, data, EVERYWHERE) if data is not None else ():
+        for step in _from(model, sampler):
             for call in _ordering(step, shuffled):
                 what, library = f"`{last_name(call.func)}`", library_drawn_from(model, call)
                 if library is not None:
                     yield GlobalDraw(model.module_of(call.scope), call, library, what)
+
+
+def _from(model: Model, sampler: Obj) -> list[Step]:
+    """Where the data that a sampler divides comes from; many samplers may divide the same."""
+    data = sampled(model, sampler)
+    known: dict[Expr, list[Step]] = model.memo.setdefault(_from, {})
+    if data is None:
+        return []
+    if data not in known:
+        known[data] = [*origins(model.flow, data, EVERYWHERE)]
+    return known[data]
 
 
 class _Shuffled(dict[Scope, dict[str, list[Call]]]):
@@ -120,8 +130,7 @@ def own_draws(model: Model) -> Iterator[OwnDraw]:
     seen: set[Call] = set()
     for program in program_files(model).programs:
         for sampler in dividing_samplers(model, program):
-            data = sampled(model, sampler)
-            for step in origins(model.flow, data, EVERYWHERE) if data is not None else ():
+            for step in _from(model, sampler):
                 call = step.expr
                 if not isinstance(call, Call) or call in seen:
                     continue

@@ -76,7 +76,11 @@ class EpochLoop(NamedTuple):
     @property
     def builds_anew(self) -> bool:
         """Whether each turn of the loop builds the loader."""
-        return _rebuilt_in(self.loop, self.inner.loader)
+        loader = self.inner.loader
+        return any(
+            call is not None and call.stmt is not None and self.loop.encloses(call.stmt)
+            for call in (loader.site, loader.through)
+        )
 
     @property
     def scopes(self) -> set[Scope]:
@@ -86,21 +90,26 @@ class EpochLoop(NamedTuple):
 
 def epoch_loops(model: Model) -> list[EpochLoop]:
     """Every epoch loop, with each pass that a turn of it makes."""
-    kept: list[EpochLoop] | None = model.memo.get(epoch_loops)
-    if kept is None:
-        kept = model.memo[epoch_loops] = [
-            found for inner in passes(model) for found in _loops_around(model, inner)
-        ]
-    return kept
+    return _loops_of_passes(model)[False]
 
 
 def loops_that_build(model: Model) -> Iterator[EpochLoop]:
     """The loops over epochs that build a loader in each turn, for the pass of that turn."""
-    for inner in passes(model):
-        for found in _loops_around(model, inner, builds=True):
-            epoch = epoch_expression(found.loop)
-            if epoch is not None and EPOCH.is_mentioned(epoch):
-                yield found
+    for found in _loops_of_passes(model)[True]:
+        epoch = epoch_expression(found.loop)
+        if epoch is not None and EPOCH.is_mentioned(epoch):
+            yield found
+
+
+def _loops_of_passes(model: Model) -> dict[bool, list[EpochLoop]]:
+    """The loops around all passes, by whether a turn builds the loader anew."""
+    known: dict[bool, list[EpochLoop]] | None = model.memo.get(_loops_of_passes)
+    if known is None:
+        known = model.memo[_loops_of_passes] = {False: [], True: []}
+        for inner in passes(model):
+            for found in _loops_around(model, inner):
+                known[found.builds_anew].append(found)
+    return known
 
 
 def loops_in_samplers(model: Model) -> list[EpochLoop]:
@@ -149,13 +158,15 @@ def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
     if known is None:
         known = by_program[key] = {}
         inner = passes_near(model, scope) if key else []
-        others = (found for each in inner for found in _loops_around(model, each))
+        others = (
+            found for each in inner for found in _loops_around(model, each) if not found.builds_anew
+        )
         for found in others if key else epoch_loops(model):
             known.setdefault(found.loop, []).append(found)
     return known
 
 
-def _loops_around(model: Model, inner: Pass, *, builds: bool = False) -> Iterator[EpochLoop]:
+def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
     """The loops that make a pass again and again, each with the shortest way from it to the pass.
 
     A function may be called from many places and on many ways; each call is gone through once.
@@ -165,19 +176,12 @@ def _loops_around(model: Model, inner: Pass, *, builds: bool = False) -> Iterato
     seen: set[tuple[Call, Expr | None]] = set()
     while todo:
         scope, stmt, calls, source = todo.popleft()
+        around = _repeating(model, stmt)
         loop = next(
-            (
-                loop
-                for loop in stmt.ancestors()
-                if isinstance(loop, (For, While))
-                and repeats(loop)
-                and not (source is not None and _bound_by(loop, source))
-            ),
-            None,
+            (loop for loop in around if source is None or not _bound_by(loop, source)), None
         )
         if loop is not None:
-            if _rebuilt_in(loop, inner.loader) is builds:
-                yield EpochLoop(loop, inner, calls)
+            yield EpochLoop(loop, inner, calls)
             continue
         if not isinstance(scope, Function) or len(calls) >= DEEPEST_CHAIN:
             continue
@@ -188,6 +192,16 @@ def _loops_around(model: Model, inner: Pass, *, builds: bool = False) -> Iterato
             if not isinstance(brought, _Another) and (call, brought) not in seen:
                 seen.add((call, brought))
                 todo.append((call.scope, call.stmt, (call, *calls), brought))
+
+
+def _repeating(model: Model, stmt: Stmt) -> list[Loop]:
+    """The loops around a statement whose turns repeat the same work, inside out."""
+    known: dict[Stmt, list[Loop]] = model.memo.setdefault(_repeating, {})
+    if stmt not in known:
+        known[stmt] = [
+            loop for loop in stmt.ancestors() if isinstance(loop, (For, While)) and repeats(loop)
+        ]
+    return known[stmt]
 
 
 class _Another:
@@ -243,14 +257,6 @@ def _bound_by(loop: Loop, source: Expr) -> bool:
     owners = {id(node.value) for node in walk(loop.target) if isinstance(node, (Attr, Index))}
     targets = [node for node in walk(loop.target) if id(node) not in owners]
     return any(same(node, target) for target in targets for node in walk(source))
-
-
-def _rebuilt_in(loop: Loop, loader: Obj) -> bool:
-    """Whether each turn of the loop builds the loader anew."""
-    return any(
-        call is not None and call.stmt is not None and loop.encloses(call.stmt)
-        for call in (loader.site, loader.through)
-    )
 
 
 def trains(model: Model, found: EpochLoop) -> bool:
@@ -389,7 +395,10 @@ def _loops_over_shared(model: Model, loader: Obj) -> Iterator[EpochLoop]:
     known: list[EpochLoop] | None = model.memo.get(_loops_over_shared)
     if known is None:
         known = model.memo[_loops_over_shared] = [
-            found for inner in passes_over_shared(model) for found in _loops_around(model, inner)
+            found
+            for inner in passes_over_shared(model)
+            for found in _loops_around(model, inner)
+            if not found.builds_anew
         ]
     return (found for found in known if loader.may_be(found.inner.loader))
 
@@ -594,4 +603,4 @@ def steps_in(model: Model, loop: Loop) -> bool:
 
 def encloses_a_pass(model: Model, inner: Pass) -> bool:
     """Whether some loop is known that makes the pass again and again."""
-    return next(_loops_around(model, inner), None) is not None
+    return not all(found.builds_anew for found in _loops_around(model, inner))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     Call,
     Class,
@@ -36,12 +38,12 @@ def kept_iterator(model: Model, cls: Class) -> Store | None:
     if init is None or iteration is None:
         return None
     for target, store in self_stores([init], cls):
-        if not _makes_iterator(store.value):
+        if _iterated(store.value) is None:
             continue
         found = reach(model, cls, "__iter__")
         if any(read.name == target.name for read in found.self_reads()) and not any(
             (isinstance(other.target, Attr) and other.target.name == target.name)
-            or _makes_iterator(other.value)
+            or _iterated(other.value) is not None
             for function in found.functions
             for other in function.stores
         ):
@@ -49,13 +51,50 @@ def kept_iterator(model: Model, cls: Class) -> Store | None:
     return None
 
 
-def _makes_iterator(value: Expr | None) -> bool:
+def _iterated(value: Expr | None) -> Expr | None:
+    """``x`` of ``iter(x)`` and of ``x.__iter__()``."""
     if not isinstance(value, Call):
-        return False
-    name = last_name(value.func)
-    if name == "__iter__":
-        return True
-    return name == "iter" and bool(value.positional)
+        return None
+    if isinstance(value.func, Attr) and value.func.name == "__iter__":
+        return value.func.value
+    return value.positional[0] if last_name(value.func) == "iter" and value.positional else None
+
+
+def iterators_before(call: Call) -> Iterator[tuple[Assign, Expr]]:
+    """Where iterators are made before a call that go on to be read after it, and of what.
+
+    Not above a loop around the call: they may be at their end whenever its turn comes to the call.
+    """
+    above = call.stmt.ancestors() if call.stmt is not None else ()
+    loops = {stmt for stmt in above if isinstance(stmt, (For, While))}
+    for stmt in statements(call.scope.body):
+        iterated = _iterated(stmt.value) if isinstance(stmt, Assign) else None
+        if (
+            isinstance(stmt, Assign)
+            and len(stmt.targets) == 1
+            and iterated is not None
+            and loops.issubset(stmt.ancestors())
+            and surely_runs_before(stmt, call.stmt)
+            and _goes_on(stmt, call)
+        ):
+            yield stmt, iterated
+
+
+def _goes_on(made: Assign, call: Call) -> bool:
+    """Whether what an iterator is assigned to is read after a call before it is assigned anew.
+
+    An attribute is read by whoever calls the next method.
+    """
+    [target] = made.targets
+    assert call.stmt is not None
+    last = call.stmt.order
+    for stmt in sorted(statements(made.scope.body), key=lambda each: each.order):
+        is_anew = isinstance(stmt, Assign) and any(same(one, target) for one in stmt.targets)
+        if is_anew and stmt.order > made.order:
+            return False
+        if stmt.order > last and any(same(node, target) for node in nodes_in([stmt])):
+            return True
+    return isinstance(target, Attr)
 
 
 def has_workers(model: Model, loader: Obj) -> bool:

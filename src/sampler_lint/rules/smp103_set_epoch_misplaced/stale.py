@@ -13,7 +13,13 @@ from sampler_lint.domain.copies import persists
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_state, reach
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.stale import has_workers, kept_iterator, made_ahead, stores_on
+from sampler_lint.domain.stale import (
+    has_workers,
+    iterators_before,
+    kept_iterator,
+    made_ahead,
+    stores_on,
+)
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.loader_fixes import start_workers_anew
 from sampler_lint.edits.names import text_of
@@ -242,7 +248,7 @@ def _read_by_workers(model: Model, cls: Class) -> bool:
 
 
 def _after_iterator(model: Model) -> Iterator[Suspect]:
-    """``it = iter(loader)`` and then ``set_epoch`` for the same pass, in one block."""
+    """``it = iter(loader)``, and then ``set_epoch`` for the same pass."""
     for call in model.epoch_setters:
         stmt = call.stmt
         if stmt is None or last_name(call.func) != "set_epoch" or not isinstance(stmt, ExprStmt):
@@ -251,7 +257,7 @@ def _after_iterator(model: Model) -> Iterator[Suspect]:
             isinstance(parent, Try) for parent in stmt.ancestors()
         ):
             continue  # epoch loops are looked at as a whole
-        made = _iterator_before(model, stmt, call)
+        made = _iterator_before(model, call)
         if made is None:
             continue
         loader, place = made
@@ -266,42 +272,41 @@ def _after_iterator(model: Model) -> Iterator[Suspect]:
             message,
             why=why,
             fix=partial(_before, place, stmt, call),
-            effect="its workers already fetch in the previous epoch's order, so the first two "
-            "epochs share one",
+            effect="its workers already fetch in the previous epoch's order: the call is in time "
+            "for the next pass only",
             advice="call it before the iterator is made",
         )
 
 
 def _before(place: Stmt, stmt: ExprStmt, call: Call, editor: Editor) -> Fix | None:
     """Move a call above another statement of its block, unless what it reads comes later."""
-    if binds_between(place, stmt, call):
+    if stmt.block is not place.block or binds_between(place, stmt, call):
         return None
     editor.insert_before(place, *editor.lines_of(stmt, call, text_of(editor.source, call)))
     editor.delete(stmt, with_comments=True)
     return editor.fix("Call it before the iterator is created", Applicability.SAFE)
 
 
-def _iterator_before(model: Model, stmt: ExprStmt, call: Call) -> tuple[Obj, Assign] | None:
+def _iterator_before(model: Model, call: Call) -> tuple[Obj, Assign] | None:
     """The assignment of ``iter(loader)`` above a call that sets the loader's epoch."""
     assert isinstance(call.func, Attr)
     values = frozenset(model.flow.values(call.func.value))
-    for other in stmt.block[: stmt.block.index(stmt)]:
-        value = other.value if isinstance(other, ExprStmt) else None
-        if isinstance(value, Call) and last_name(value.func) == "set_epoch":
-            return None
-        if not isinstance(other, Assign) or not isinstance(other.value, Call):
-            continue
-        if last_name(other.value.func) != "iter" or not other.value.positional:
-            continue
-        loaders = model.flow.values(other.value.positional[0])
-        for loader in loaders:
+    for stmt, iterated in iterators_before(call):
+        if any(
+            last_name(other.func) == "set_epoch"
+            and other.stmt is not None
+            and other.stmt.order < stmt.order
+            for other in call.scope.calls
+        ):
+            return None  # the pass has its epoch, and the call is for the next one
+        for loader in model.flow.values(iterated):
             if (
                 isinstance(loader, Obj)
                 and model.role(loader) == "loader"
                 and has_workers(model, loader)
                 and any(carrier.is_one_of(values) for carrier in carriers(model, loader))
             ):
-                return loader, other
+                return loader, stmt
     return None
 
 

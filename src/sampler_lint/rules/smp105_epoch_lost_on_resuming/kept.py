@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import STATEFUL_LOADER, Model
 from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.stale import iterators_before
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Related
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import same, statements
-from sampler_lint.syntax.nodes import Assign, Attr, Call, Expr, Function, last_name
+from sampler_lint.syntax.nodes import Assign, Attr, Call, Function
 
 
 def made_before(model: Model) -> Iterator[Suspect]:
@@ -29,46 +28,18 @@ def made_before(model: Model) -> Iterator[Suspect]:
                         yield _suspect(model, made, call)
 
 
-def _iterators_before(model: Model, loader: Obj, restores: Call) -> Iterator[Assign]:
+def _iterators_before(model: Model, loader: Obj, call: Call) -> Iterator[Assign]:
     """Where an iterator is kept above what leads to a loader's state, and goes on behind it."""
-    todo = [(restores, 0)]
-    for call, depth in todo:
-        found = False
-        for stmt in statements(call.scope.body):
-            if isinstance(stmt, Assign) and _is_iterator(model, stmt.value, loader):
-                found = True
-                if surely_runs_before(stmt, call.stmt) and _is_kept(stmt, call):
-                    yield stmt
-        if not found and depth < DEEPEST_CHAIN and isinstance(call.scope, Function):
-            todo += [(caller, depth + 1) for caller in model.flow.callers(call.scope)]
-
-
-def _is_iterator(model: Model, value: Expr, loader: Obj) -> bool:
-    return (
-        isinstance(value, Call)
-        and last_name(value.func) == "iter"
-        and len(value.positional) == 1
-        and any(map(loader.may_be, model.flow.values(value.positional[0])))
-    )
-
-
-def _is_kept(made: Assign, call: Call) -> bool:
-    """Whether what an iterator is assigned to is assigned once, and read behind a call."""
-    if call.stmt is None or len(made.targets) != 1:
-        return False
-    target, after = made.targets[0], call.stmt.order
-    anew = any(
-        isinstance(stmt, Assign)
-        and stmt is not made
-        and any(same(other, target) for other in stmt.targets)
-        for stmt in statements(made.scope.body)
-    )
-    return not anew and any(
-        each.stmt is not None
-        and each.stmt.order > after
-        and any(same(arg.value, target) for arg in each.args)
-        for each in made.scope.calls
-    )
+    todo = [(call, 0)]
+    for restores, depth in todo:
+        found = [
+            stmt
+            for stmt, iterated in iterators_before(restores)
+            if any(map(loader.may_be, model.flow.values(iterated)))
+        ]
+        yield from found
+        if not found and depth < DEEPEST_CHAIN and isinstance(restores.scope, Function):
+            todo += [(caller, depth + 1) for caller in model.flow.callers(restores.scope)]
 
 
 def _suspect(model: Model, made: Assign, restores: Call) -> Suspect:

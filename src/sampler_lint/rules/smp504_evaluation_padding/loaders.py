@@ -172,6 +172,8 @@ def _asked(model: Model, found: Pass, sampler: Obj) -> Stmt | None:
     """The statement that only one rank comes to, on each way to the pass."""
     if _is_of_one_rank(model, found.stmt):
         return found.stmt
+    if not _is_called_apart(model, found.scope):
+        return None
     ways = [
         call
         for call in ways_with(model, found, sampler) or ()
@@ -180,6 +182,15 @@ def _asked(model: Model, found: Pass, sampler: Obj) -> Stmt | None:
     if not ways or not all(_is_of_one_rank(model, call) for call in ways):
         return None
     return ways[0].stmt
+
+
+def _is_called_apart(model: Model, scope: Scope) -> bool:
+    """Whether some call of a function is made by one rank alone; asked for each loader there."""
+    known: dict[Scope, bool] = model.memo.setdefault(_is_called_apart, {})
+    if scope not in known:
+        calls = model.flow.callers(scope) if isinstance(scope, Function) else ()
+        known[scope] = any(_is_of_one_rank(model, call) for call in calls)
+    return known[scope]
 
 
 def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:

@@ -232,8 +232,37 @@ class File:
         sampler, shuffle = given.get("sampler"), given.get("shuffle")
         if isinstance(sampler, ast.Name) and shuffle and self.trains(call):
             text = self.source(shuffle).strip("() ")
-            if text in {f"{sampler.id} is None", f"not {sampler.id}"}:
+            is_asked = text in {f"{sampler.id} is None", f"not {sampler.id}"}
+            if is_asked and not self._is_made_before(call, sampler.id):
                 yield self.edit("shuffle-dropped", shuffle, "False")
+
+    def _is_made_before(self, call: ast.Call, name: str) -> bool:
+        """Whether a statement before a call, in its block, builds what a variable holds there.
+
+        Then it is never None, and it comes to the same what is asked of it.
+        """
+        stmt: ast.AST = call
+        while stmt in self.parents and not isinstance(stmt, ast.stmt):
+            stmt = self.parents[stmt]
+        around = self.parents[stmt]
+        blocks = [getattr(around, field, None) for field in ("body", "orelse", "finalbody")]
+        block = next((each for each in blocks if isinstance(each, list) and stmt in each), [stmt])
+        last = next(
+            (
+                each
+                for each in reversed(block[: block.index(stmt)])
+                if any(
+                    isinstance(node, ast.Name) and node.id == name and not _is_read(node)
+                    for node in ast.walk(each)
+                )
+            ),
+            None,
+        )
+        return (
+            isinstance(last, ast.Assign)
+            and isinstance(last.value, ast.Call)
+            and _last(last.value.func).endswith("Sampler")
+        )
 
     def _of_workers(self, call: ast.Call) -> Iterator[Edit]:
         """Bugs of a loader that shuffles, or that reads in turn with several workers."""
@@ -280,6 +309,10 @@ class File:
         if isinstance(given, ast.Name) and given.id in others and len(others) == 2:
             (other,) = others - {given.id}
             yield self.edit("sampler-of-another-dataset", given, other)
+
+
+def _is_read(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
 
 
 def _is_loader(node: ast.AST) -> bool:

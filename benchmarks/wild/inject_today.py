@@ -126,7 +126,8 @@ class Today(File):
         )
         if isinstance(workers, ast.Constant) and workers.value and is_free:
             changed = f"Changed({self.source(data)})"
-            if shuffles or "sampler" in given:
+            # One worker alone draws what no other one does.
+            if (shuffles or "sampler" in given) and workers.value != 1:
                 yield self.edit("generator-copied", data, changed)
             yield from self._changed(call, data, workers, changed)
 

@@ -27,6 +27,7 @@ from sampler_lint.domain.steps import (
 )
 from sampler_lint.domain.switched import is_switched_off
 from sampler_lint.domain.turns import epoch_expression, repeats
+from sampler_lint.domain.wrapping import flat
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import makes_iterator, owner_of, same, self_class, walk
@@ -363,13 +364,13 @@ def _tables_of(model: Model, cls: Class) -> list[catalog.Framework]:
 
 
 def _returned(model: Model, cls: Class, method: str) -> list[Obj]:
-    """The loaders that are known to be what a method of a class itself returns."""
+    """The loaders that are known to be what a method of a class itself returns, or holds."""
     function = cls.method(method)
     return [
         value
         for returned in (function.returns if function is not None else ())
         if returned.value is not None
-        for value in model.flow.values(returned.value)
+        for value in flat(model, model.flow.values(returned.value), dicts=True)
         if isinstance(value, Obj) and value.site is not None
     ]
 

@@ -164,14 +164,7 @@ def ways_by_caller(
     run = _Run(model, call, exprs)
     wanted = [param for param in function.params if param.name in run.relevant]
     for caller in callers:
-        given = {
-            param.name: passed(
-                function,
-                param,
-                caller,
-            )
-            for param in wanted
-        }
+        given = {param.name: passed(function, param, caller) for param in wanted}
         asked = {name: value for name, value in given.items() if isinstance(value, Expr)}
         found = ways(model, caller, list(asked.values())) or []
         out: list[Way] = []
@@ -352,9 +345,16 @@ class _Run:
             self._forget(stmt, state)
             yield state
             return
+        ends: list[State] = []
         for truth, body in ((True, stmt.body), (False, stmt.orelse)):
             for after in self._assume(stmt.test, truth, state):
-                yield from self._block(body, after)
+                ends += self._block(body, after)
+        if not ends and isinstance(stmt.body[-1], Raise):
+            # No run would get past the check by what is kept elsewhere: somebody sets another.
+            ends += (
+                [state] if not any(True for _ in self._assume(stmt.test, False, State())) else []
+            )
+        yield from ends
 
     def _matters(self, stmt: Stmt) -> bool:
         """Whether running the inside can change what is asked."""

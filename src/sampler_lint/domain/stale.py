@@ -9,6 +9,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -19,6 +20,8 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    ModuleFacts,
+    Scope,
     Stmt,
     Store,
     While,
@@ -67,17 +70,24 @@ def iterators_before(call: Call) -> Iterator[tuple[Assign, Expr]]:
     """
     above = call.stmt.ancestors() if call.stmt is not None else ()
     loops = {stmt for stmt in above if isinstance(stmt, (For, While))}
-    for stmt in statements(call.scope.body):
-        iterated = _iterated(stmt.value) if isinstance(stmt, Assign) else None
+    for stmt, iterated in _iterators_in(call.scope.module, call.scope):
         if (
-            isinstance(stmt, Assign)
-            and len(stmt.targets) == 1
-            and iterated is not None
-            and loops.issubset(stmt.ancestors())
+            loops.issubset(stmt.ancestors())
             and surely_runs_before(stmt, call.stmt)
             and _goes_on(stmt, call)
         ):
             yield stmt, iterated
+
+
+@remembered
+def _iterators_in(_: ModuleFacts, scope: Scope) -> list[tuple[Assign, Expr]]:
+    """Where a scope keeps iterators, and of what."""
+    return [
+        (stmt, iterated)
+        for stmt in statements(scope.body)
+        if isinstance(stmt, Assign) and len(stmt.targets) == 1
+        if (iterated := _iterated(stmt.value)) is not None
+    ]
 
 
 def _goes_on(made: Assign, call: Call) -> bool:

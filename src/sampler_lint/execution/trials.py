@@ -199,10 +199,16 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
 
 
 def _failing(every: list[Trial]) -> Trial | None:
-    """The first of some worlds, if the same place raises in all that there are."""
-    places = {trial.raised and trial.raised.node for trial in every}
-    is_told = len(places) == 1 and len(every) >= len(_WORLDS)
-    return every[0] if is_told and every[0].raised is not None else None
+    """The first of some worlds, if the same place raises in all that there are.
+
+    Or in those, if enough are left, in which the class lets itself be built.
+    """
+    if len(every) < len(_WORLDS):
+        return None
+    built = [trial for trial in every if trial.refused is None]
+    asked = built if len(built) >= FEWEST_GUESSED else every
+    places = {trial.raised and trial.raised.node for trial in asked}
+    return asked[0] if len(places) == 1 and asked[0].raised is not None else None
 
 
 def _refusing(interpreter: Interpreter, spec: SetUp) -> Trial | None:

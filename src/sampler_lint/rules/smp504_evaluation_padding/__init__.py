@@ -69,7 +69,7 @@ class EvaluationPadding(Rule):
         dataset, or where one rank alone comes to the evaluation. Also one over a loader with
         `drop_last=True` that goes to the end; there, any pass counts that only uses a model and
         keeps what it gives.
-        Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
+        Only `likely` of loaders that a hook gives a framework, as `test_dataloader`, and of
         an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
 
     Why is this bad?

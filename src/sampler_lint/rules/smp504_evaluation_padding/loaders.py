@@ -23,6 +23,7 @@ from sampler_lint.domain.programs import built_outside_tests, is_test, program_f
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.shares import pads, passes_over_shared
+from sampler_lint.domain.taking import as_taken
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -426,7 +427,8 @@ def _passes_of(model: Model, site: Call) -> list[Pass]:
     program = model.project.program_of(model.module_of(site.scope))
     if program not in known:
         by_site = known[program] = {}
-        for found in (*passes_near(model, site.scope), *passes_over_shared(model)):
+        made = (*passes_near(model, site.scope), *passes_over_shared(model))
+        for found in (taken for each in made for taken in as_taken(model, each)):
             if found.loader.site is not None:
                 by_site.setdefault(found.loader.site, []).append(found)
     return known[program].get(site, [])

@@ -34,6 +34,7 @@ from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import unseen
+from sampler_lint.edits.safety.counts import miscounted
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
@@ -115,6 +116,7 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         or _other_branch(changed, call)
         or _stored_by_name(model, module)
         or _untold(model, module, changed, call)
+        or _miscounted(model, module, changed, call)
     )
     reason = reason or _replaced(model, module, changed)
     base = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -122,6 +124,13 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         reason = _other(model, module, changed, call, base)
         base = base.value if isinstance(base, ast.Attribute) else None
     return reason
+
+
+def _miscounted(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
+    where = in_model(module, changed, call)
+    if where is None or where[1] is None or len(call.args) != 1:
+        return None
+    return miscounted(model, where[1], call.args[0])
 
 
 def _untold(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:

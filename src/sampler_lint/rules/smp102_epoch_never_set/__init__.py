@@ -44,6 +44,7 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
     leads_to,
     may_be_set,
     setter_left_out,
+    tells_holder,
     tries_to_set,
 )
 from sampler_lint.syntax.navigation import nodes_in, statements, unparse
@@ -91,8 +92,9 @@ class EpochNeverSet(Rule):
         that the loop reads, on the variable in scope or through the loader or what wraps it,
         guarded where the sampler may be `None` or another one; directly before the pass, where
         only an inner loop names the loader, and before a loop over steps restarts it. A loop
-        without a counter gets one. Unsafe where the loader may also be an unknown one, and where
-        a turn trains over it twice, with one epoch for both. No fix where persistent workers
+        without a counter gets one. Unsafe where the loader may also be an unknown one, where a
+        turn trains over it twice, with one epoch for both, where what holds the sampler is told,
+        and where the loop counts something else than the program's epochs. No fix where persistent workers
         would keep their copies of a dataset, where several places restart a loader, where a
         `continue` would skip the counter, or where the loop sets a wrong attribute of the
         sampler, which SMP404 fixes.
@@ -292,6 +294,8 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             safe, because = Applicability.UNSAFE, f"what `{receiver.code}` is may not be known"
         elif goes_over_again(model, found):
             safe, because = Applicability.UNSAFE, "each turn goes over it twice, with one order"
+        elif tells_holder(loop, receiver.code):
+            safe, because = Applicability.UNSAFE, "what holds it is told, and may pass it on"
     if any(before) and not counter.is_kept:
         return None
     for stmt, lines in before.items():

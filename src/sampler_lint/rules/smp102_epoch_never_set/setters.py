@@ -275,3 +275,13 @@ def tries_to_set(loop: Loop, sampler: str) -> bool:
         and unparse(store.target.value) == sampler
         for store in loop.scope.stores_in(loop)
     )
+
+
+def tells_holder(loop: Loop, sampler: str) -> bool:
+    """Whether the loop sets the epoch of what holds the sampler, and may be meant to pass it on."""
+    return any(
+        isinstance(call.func, Attr)
+        and SETS_EPOCH.names(call.func)
+        and sampler.startswith(f"{unparse(call.func.value)}.")
+        for call in loop.scope.calls_in(loop)
+    )

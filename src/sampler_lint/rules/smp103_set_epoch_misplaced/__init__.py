@@ -53,7 +53,8 @@ class SetEpochMisplaced(Rule):
         before the branch that only one rank takes, or only lacks its parentheses. Unsafe where it
         becomes a handler of ignite's `Events.EPOCH_STARTED`: other handlers may rely on the order.
         Unsafe, too, where samples may be read between its old and its new place, or where its guard
-        decides about other lines; and where `persistent_workers` is dropped, for it takes time to
+        decides about other lines; where the order would no longer depend on a seed or an offset
+        that it was told; and where `persistent_workers` is dropped, for it takes time to
         start workers in each epoch.
         There is no fix without a plain counter, or for loaders that keep their iterator.
 

@@ -27,6 +27,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Choice,
+    Const,
     Expr,
     ExprStmt,
     For,
@@ -381,7 +382,25 @@ def move_to_top(
     else:
         editor.insert_before(found.inner.stmt, *lines)
     name = f"{text_of(editor.source, call.func)}({argument})"
-    return editor.fix(f"Call `{name}` at the start of the loop", Applicability.SAFE)
+    given = call.positional[0]
+    guard = moved.new.test if isinstance(moved.new, If) else None
+    is_lost = not is_of_turns(found.loop, given) or (
+        guard is not None and any(same(node, given) for node in walk(guard))
+    )
+    safe = Applicability.UNSAFE if is_lost else Applicability.SAFE
+    because = f"the order would no longer depend on `{text_of(editor.source, given)}`"
+    return editor.fix(f"Call `{name}` at the start of the loop", safe, because)
+
+
+def is_of_turns(loop: Loop, given: Expr) -> bool:
+    """Whether a number is written out, is one of the loop's own, or is set in its turns."""
+    own = [loop.target, loop.iter] if isinstance(loop, For) else [loop.test]
+    if isinstance(given, Name) and any(
+        binding.stmt is not None and loop.encloses(binding.stmt)
+        for binding in given.scope.bindings.get(given.id, ())
+    ):
+        return True
+    return isinstance(given, Const) or any(same(node, given) for expr in own for node in walk(expr))
 
 
 def _lines(moved: _Movable, call: Call, argument: str, editor: Editor) -> Sequence[str]:

@@ -23,7 +23,11 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules.smp103_set_epoch_misplaced.moment import move_to_top, without_guard
+from sampler_lint.rules.smp103_set_epoch_misplaced.moment import (
+    is_of_turns,
+    move_to_top,
+    without_guard,
+)
 from sampler_lint.syntax.navigation import operands, same, self_class, unbound_names, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -82,7 +86,9 @@ def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         )
     if not _same_in_every_turn(model, loop, argument):
         return None
-    return _repeated(model, loop, call, Applicability.SAFE)
+    is_plain = is_of_turns(loop, argument) or bool(model.flow.constants(argument))
+    safe = Applicability.SAFE if is_plain else Applicability.UNSAFE
+    return _repeated(model, loop, call, safe)
 
 
 def _at_one_value(model: Model, loop: Loop, call: Call) -> tuple[If, Expr] | None:

@@ -26,6 +26,7 @@ from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.edits.seed_fixes import draw_from, summed
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.properties import coverage
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
     epoch_parameter,
@@ -387,7 +388,12 @@ def _seed_with_epoch(
     kept = text_of(module.source, argument)
     text = summed(model, found[0], kept, f"{this}.{attribute}")
     editor.at(module).replace(argument, text)
-    return editor.fix(f"Seed with `{text}`", Applicability.SAFE)
+    takes_part = any(
+        trial.raised is None and trial.world.is_even and coverage(trial.observed) is not None
+        for trial in model.trials(state.cls).usual
+    )
+    safe = Applicability.UNSAFE if takes_part else Applicability.SAFE
+    return editor.fix(f"Seed with `{text}`", safe, "each epoch would read another part of the data")
 
 
 def _starts_constant_or_param(model: Model, state: EpochState, name: str) -> bool:

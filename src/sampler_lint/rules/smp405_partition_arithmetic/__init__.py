@@ -52,7 +52,7 @@ class PartitionArithmetic(Rule):
         - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
         - slices in a loop, or by the rank, each of which ends before the next one begins,
         - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
-        - a list compared with a batch size, and a remainder with what it is divided by,
+        - a list compared with a batch size,
         - a step or a divisor that is the rank, or a multiple, which is 0 on the first one,
         - a share of which one end goes by the number of ranks in place of the rank, a number of
           samples that is a multiple of the rank, and a number of ranks taken from itself,

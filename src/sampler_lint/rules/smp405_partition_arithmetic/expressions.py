@@ -82,7 +82,6 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
                 yield from _minus_zero(model, module, function, node, stmt)
             elif isinstance(node, Compare):
                 yield from _list_as_number(model, module, node)
-                yield from _remainder_as_divisor(module, node)
 
 
 def _by_rank(model: Model, module: Module, node: Expr, stmt: Stmt) -> Iterator[Suspect]:
@@ -136,24 +135,6 @@ def _from_itself(module: Module, node: Bin) -> Iterator[Suspect]:
             f"`{text_of(module.source, node)}` is {result} on each rank",
             effect="what a rank takes does not go by how many ranks there are",
             advice="compute with both, the rank and the number of ranks",
-        )
-
-
-def _remainder_as_divisor(module: Module, node: Compare) -> Iterator[Suspect]:
-    """``i % n == n``: no remainder is as large as what it is divided by."""
-    sides = [node.left, *node.rights]
-    if len(node.ops) != 1 or node.ops[0] not in EQUAL | UNEQUAL:
-        return
-    if any(
-        isinstance(one, Bin) and one.op == "Mod" and same(one.right, other)
-        for one, other in (sides, sides[::-1])
-    ):
-        yield Suspect(
-            module,
-            node,
-            f"`{text_of(module.source, node)}` is {node.ops[0] in UNEQUAL} for each number",
-            effect="a remainder is less than what it is divided by: the test selects nothing",
-            advice="compare the remainder with the rank, or with 0",
         )
 
 

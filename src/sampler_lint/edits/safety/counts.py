@@ -1,0 +1,111 @@
+"""Whether the number that a fix has a loop tell as its epoch is the one that the program counts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.epoch_calls import loops_over_stmt
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.navigation import statements, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    AugAssign,
+    Bin,
+    Call,
+    Const,
+    For,
+    Function,
+    Loop,
+    Name,
+    Scope,
+    Stmt,
+    Store,
+    last_name,
+)
+
+
+def miscounted(model: Model, stmt: Stmt, told: ast.expr) -> str | None:
+    """What speaks against a number that a statement of a loop (or the loop itself) tells."""
+    for found in epoch_loops(model):
+        loop = found.loop
+        if loop is stmt or loop.encloses(stmt):
+            name = ast.unparse(told)
+            reason = _counts_anew(model, found, name) or next(
+                _other_counts(model, loop, name), None
+            )
+            if reason is not None:
+                return reason
+    return None
+
+
+def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
+    """Whether a program comes to a loop again with the same loader, and begins as it did before."""
+    loop, loader = found.loop, found.inner.loader
+    is_new = "." not in told and told not in loop.scope.bindings
+    if not isinstance(loop, For) and not is_new:
+        return None  # what counts may be kept
+    given = loop.iter.positional if isinstance(loop, For) and isinstance(loop.iter, Call) else []
+    if len(given) > 1 and not isinstance(given[0], Const):
+        return None
+    built = [call for call in (loader.site, loader.through) if call is not None]
+    stmts = [call.stmt for call in built if call.stmt is not None]
+    making = {each for stmt in stmts for each in loops_over_stmt(model, stmt)}
+    is_again = any(each not in making for each in loops_over_stmt(model, loop))
+    if is_again or _is_called_twice(model, loop, loader, built):
+        return "the loop runs again with the same loader, and counts from its start"
+    return None
+
+
+def _is_called_twice(model: Model, loop: Loop, loader: Obj, built: list[Call]) -> bool:
+    """Whether some function calls that of the loop twice, with one loader built elsewhere."""
+    scope = loop.scope
+    if not isinstance(scope, Function) or any(call.scope is scope for call in built):
+        return False
+    seen: set[tuple[Scope, str]] = set()
+    for call in model.flow.callers(scope):
+        given = [value for arg in call.args for value in model.flow.values(arg.value)]
+        if any(model.role(value) == "loader" for value in given):
+            key = call.scope, "" if any(map(loader.may_be, given)) else f"{call.row}:{call.col}"
+        else:
+            key = call.scope, unparse(call.func)
+        if key in seen:
+            return True
+        seen.add(key)
+    return False
+
+
+def _other_counts(model: Model, loop: Loop, told: str) -> Iterator[str]:
+    """Where a turn counts in another variable, or changes the one that is told."""
+    targets = walk(loop.target) if isinstance(loop, For) else ()
+    is_own = any(isinstance(one, Name) and one.id == told for one in targets)
+    for stmt in statements(loop.body):
+        if not isinstance(stmt, (Assign, AugAssign)):
+            continue
+        adds = isinstance(stmt, AugAssign) or isinstance(stmt.value, Bin)
+        for target in stmt.targets if isinstance(stmt, Assign) else [stmt.target]:
+            text = unparse(target)
+            if text == told and (is_own or isinstance(stmt, Assign)):
+                yield f"the loop itself changes `{told}`"
+            if text != told and adds and _names_epoch(text):
+                yield f"`{text}` may be the epoch that the program counts"
+    for call in loop.scope.calls_in(loop):
+        for callee in model.flow.callees(call):
+            for store in callee.stores:
+                if isinstance(store.target, Attr) and _is_count(store, told):
+                    yield f"`{last_name(call.func)}` may change `{unparse(store.target)}`"
+
+
+def _is_count(store: Store, told: str) -> bool:
+    """Whether a method stores what is told, or counts epochs beside it."""
+    assert isinstance(store.target, Attr)
+    name = store.target.name
+    return told.endswith(f".{name}") or (store.how == "aug" and _names_epoch(name))
+
+
+def _names_epoch(text: str) -> bool:
+    return re.split(r"\W|_", text.lower().rstrip("\"']"))[-1] == "epoch"

@@ -94,10 +94,10 @@ class EpochNeverSet(Rule):
         only an inner loop names the loader, and before a loop over steps restarts it. A loop
         without a counter gets one. Unsafe where the loader may also be an unknown one, where a
         turn trains over it twice, with one epoch for both, where what holds the sampler is told,
-        and where the loop counts something else than the program's epochs. No fix where persistent workers
-        would keep their copies of a dataset, where several places restart a loader, where a
-        `continue` would skip the counter, or where the loop sets a wrong attribute of the
-        sampler, which SMP404 fixes.
+        and where the loop counts something else than the program's epochs. No fix where
+        persistent workers would keep their copies of a dataset, where several places restart a
+        loader, where a `continue` would skip the counter, or where the loop sets a wrong
+        attribute of the sampler, which SMP404 fixes.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--whole",
         action="store_true",
-        help="fix and run all awkward programs: by default each second one",
+        help="fix and run all awkward programs: by default each fourth one",
     )
 
 

@@ -273,7 +273,7 @@ class Partially(ast.NodeTransformer):
 AS_WRITTEN = {"SMP501", "SMP503"}
 
 
-@pytest.mark.parametrize("each", all_cases()[::2], ids=lambda case: case.name)
+@pytest.mark.parametrize("each", all_cases()[::4], ids=lambda case: case.name)
 def test_a_class_through_partial_is_judged_alike(each: Case, tmp_path: Path) -> None:
     """Each second fixture, in one of three ways: the same codes in the same files, and fixed."""
     held = ("all", "keywords", "positions")[sum(each.name.encode()) % 3]

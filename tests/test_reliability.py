@@ -297,7 +297,7 @@ def test_one_file_in_forty_of_what_is_installed(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_look, "is_candidate", lambda data: True)
-    check_all(tree, [path for folder in installed() for path in python_files(folder)][::40])
+    check_all(tree, [path for folder in installed() for path in python_files(folder)][::80])
 
 
 # -- any tree

@@ -349,11 +349,9 @@ class _Run:
         for truth, body in ((True, stmt.body), (False, stmt.orelse)):
             for after in self._assume(stmt.test, truth, state):
                 ends += self._block(body, after)
-        if not ends and isinstance(stmt.body[-1], Raise):
-            # No run would get past the check by what is kept elsewhere: somebody sets another.
-            ends += (
-                [state] if not any(True for _ in self._assume(stmt.test, False, State())) else []
-            )
+        unless = self._assume(stmt.test, False, State())
+        if not ends and isinstance(stmt.body[-1], Raise) and next(iter(unless), None) is None:
+            ends.append(state)  # what is kept elsewhere lets no run pass: somebody sets another
         yield from ends
 
     def _matters(self, stmt: Stmt) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import EPOCH, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
@@ -25,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     Store,
+    While,
     last_name,
 )
 
@@ -86,26 +87,29 @@ def _other_counts(model: Model, loop: Loop, told: str) -> Iterator[str]:
     for stmt in statements(loop.body):
         if not isinstance(stmt, (Assign, AugAssign)):
             continue
-        adds = isinstance(stmt, AugAssign) or isinstance(stmt.value, Bin)
         for target in stmt.targets if isinstance(stmt, Assign) else [stmt.target]:
             text = unparse(target)
             if text == told and (is_own or isinstance(stmt, Assign)):
                 yield f"the loop itself changes `{told}`"
-            if text != told and adds and _names_epoch(text):
+            if text != told and EPOCH.is_mentioned(target) and _counts_turns(loop, stmt, told):
                 yield f"`{text}` may be the epoch that the program counts"
     for call in loop.scope.calls_in(loop):
         for callee in model.flow.callees(call):
-            for store in callee.stores:
-                if isinstance(store.target, Attr) and _is_count(store, told):
+            for store in callee.stores if not SETS_EPOCH.says(callee.name) else ():
+                if isinstance(store.target, Attr) and _may_count(store, told):
                     yield f"`{last_name(call.func)}` may change `{unparse(store.target)}`"
 
 
-def _is_count(store: Store, told: str) -> bool:
+def _counts_turns(loop: Loop, stmt: Assign | AugAssign, told: str) -> bool:
+    """Whether each turn adds a plain number once, or adds something to its own number."""
+    if isinstance(stmt, AugAssign):
+        inner = next(one for one in stmt.ancestors() if isinstance(one, (For, While)))
+        return inner is loop and isinstance(stmt.value, Const)
+    return isinstance(stmt.value, Bin) and any(unparse(one) == told for one in walk(stmt.value))
+
+
+def _may_count(store: Store, told: str) -> bool:
     """Whether a method stores what is told, or counts epochs beside it."""
     assert isinstance(store.target, Attr)
-    name = store.target.name
-    return told.endswith(f".{name}") or (store.how == "aug" and _names_epoch(name))
-
-
-def _names_epoch(text: str) -> bool:
-    return re.split(r"\W|_", text.lower().rstrip("\"']"))[-1] == "epoch"
+    counts = store.how == "aug" and isinstance(store.value, Const) and EPOCH.names(store.target)
+    return counts or told.endswith(f".{store.target.name}")

@@ -181,7 +181,7 @@ def test_no_safe_fix_makes_an_awkward_program_wrong(
     found: list[str] = []
     fixed = 0
     number = itertools.count()
-    for program in awkward.programs()[part :: PARTS if whole else 4 * PARTS]:
+    for program in awkward.programs()[part :: PARTS if whole else 6 * PARTS]:
         files = {name: text.encode() for name, text in program.files.items()}
         with working_in(write_tree(tmp_path / f"{next(number)}", files)) as _:
             result = engine.fix(["."], FIXES)

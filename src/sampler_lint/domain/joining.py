@@ -258,7 +258,7 @@ def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterato
 
 
 def _imports_from(project: Project, path: str, name: str, homes: set[str]) -> bool:
-    """Whether a file imports from one of others, or a name from a package that has it from there."""
+    """Whether a file imports from one of others, or the name by way of a package from there."""
     todo = [path]
     for each in todo:
         place = Place.of(each)

@@ -271,7 +271,7 @@ def _imports_from(project: Project, path: str, name: str, homes: set[str]) -> bo
             told = {one for one in found if imported.attribute == name or one == whole}
             if not homes.isdisjoint(told):
                 return True
-            todo += {one for one in told if one.endswith("__init__.py")} - {*todo}
+            todo += sorted({one for one in told if one.endswith("__init__.py")} - {*todo})
     return False
 
 

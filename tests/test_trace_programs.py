@@ -129,12 +129,23 @@ def frameworks_session():
         yield world
 
 
+#: What the benchmark prints as missed; strict, so that whoever makes one found takes it out here.
+MISSED = {
+    "nodes14/list_of_the_rank_shuffled_once",
+    "hf17/map_style_split_by_node_and_trainer_again",
+}
+
+
+def framework_programs():
+    for file in FRAMEWORKS:
+        for one in [*programs(file)][::10]:
+            missed = [pytest.mark.xfail(reason="not found", strict=True)]
+            yield pytest.param(one, id=one.name, marks=missed if one.name in MISSED else ())
+
+
 # `benchmarks/runs.py` runs them all.
 @pytest.mark.frameworks
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param(one, id=one.name) for file in FRAMEWORKS for one in [*programs(file)][::10]],
-)
+@pytest.mark.parametrize("program", framework_programs())
 def test_frameworks(program, tmp_path, frameworks_session):
     check(program, tmp_path, frameworks_session)
 

@@ -90,8 +90,7 @@ def complete(site: Call, call: Call) -> Call:
     function, *given = site.args
     added = [] if call is site else call.args
     keywords = {arg.keyword for arg in added if arg.keyword}
-    made = Call()
-    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made = Call.at(call)
     made.scope, made.stmt = call.scope, call.stmt
     made.func = function.value
     made.args = [arg for arg in given if arg.keyword not in keywords] + added
@@ -100,8 +99,7 @@ def complete(site: Call, call: Call) -> Call:
 
 def passed_on(call: Call, given: dict[str, Expr]) -> Call:
     """The call that passes some arguments of a call on by name, and stands where that does."""
-    made = Call()
-    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made = Call.at(call)
     made.func, made.scope, made.stmt = call.func, call.scope, call.stmt
     made.args = [Arg(value, name, 0) for name, value in given.items()]
     return made
@@ -110,8 +108,7 @@ def passed_on(call: Call, given: dict[str, Expr]) -> Call:
 def collected(function: Function, call: Call) -> Call:
     """The ``dict(…)`` that a call fills the ``**kwargs`` of a function with."""
     named = {param.name for param in function.params if param.kind != "kwarg"}
-    made = Call()
-    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made = Call.at(call)
     made.func, made.scope, made.stmt = call.func, function, None
     made.args = [
         arg for arg in call.args if arg.stars == 2 or (arg.keyword and arg.keyword not in named)
@@ -121,21 +118,17 @@ def collected(function: Function, call: Call) -> Call:
 
 def remaining(call: Call, taken: int) -> Seq:
     """The tuple of the positional arguments of a call after the first ``taken``."""
-    made = Seq()
-    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made = Seq.at(call)
     made.kind, made.items, made.scope = "tuple", call.positional[taken:], call.scope
     return made
 
 
 def decorated(cls: Class) -> Iterator[Call]:
     """The calls that the decorators of a class are."""
-    name = Name()
+    name = Name.at(cls)
     name.id, name.scope, name.stmt = cls.name, cls.outer or cls.module, None
-    name.row, name.col, name.end_row, name.end_col = cls.row, cls.col, cls.end_row, cls.end_col
     for decorator in cls.decorators:
-        made = Call()
-        made.row, made.col = decorator.row, decorator.col
-        made.end_row, made.end_col = decorator.end_row, decorator.end_col
+        made = Call.at(decorator)
         made.func, made.scope, made.stmt = decorator, name.scope, None
         made.args = [Arg(name, None, 0)]
         yield made
@@ -163,19 +156,15 @@ def as_tuple(names: tuple[str, ...], call: Call) -> Seq | None:
         items.update({name: _entry(tables[0], name) for name in names if name not in items})
     if call.has_star or len(tables) > 1 or set(items) != set(names):
         return None
-    made = Seq()
-    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made = Seq.at(call)
     made.kind, made.items, made.scope = "tuple", [items[name] for name in names], call.scope
     return made
 
 
 def _entry(table: Expr, name: str) -> Index:
     """What a dict that is passed by ``**`` holds for a name."""
-    made, key = Index(), Const()
-    for node in (made, key):
-        node.row, node.col = table.row, table.col
-        node.end_row, node.end_col = table.end_row, table.end_col
-    made.value, made.key, key.value = table, key, name
+    made = Index.at(table)
+    made.value, made.key = table, literal(table, name)
     return made
 
 
@@ -215,15 +204,13 @@ def given_in_branches(
             # No sampler is what None is, too; other defaults are not known.
             if name not in ORDERS_OF_LOADER:
                 return None
-            given[place] = _nothing(calls[place])
+            given[place] = literal(calls[place], None)
     yes, no = given
     assert yes is not None
     assert no is not None
     if same(yes, no):
         return calls[0], yes
-    made = Choice()
-    first = calls[0]
-    made.row, made.col, made.end_row, made.end_col = yes.row, yes.col, yes.end_row, yes.end_col
+    made, first = Choice.at(yes), calls[0]
     made.kind, made.test, made.options = "if", test, [yes, no]
     return first, made
 
@@ -236,11 +223,10 @@ def _deciding(yes: Call, no: Call) -> Expr | None:
     return None
 
 
-def _nothing(call: Call) -> Const:
-    """A None that stands where a call does."""
-    made = Const()
-    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
-    made.value = None
+def literal(at: Expr, value: object) -> Const:
+    """A literal that stands where another expression does."""
+    made = Const.at(at)
+    made.value = value
     return made
 
 

@@ -24,6 +24,7 @@ from sampler_lint.analysis.arguments import (
 from sampler_lint.analysis.attributes import Attributes
 from sampler_lint.analysis.containers import TABLE_METHOD_NAMES, VIEWS
 from sampler_lint.analysis.declared import Declared
+from sampler_lint.analysis.decorators import is_returned, returns_another
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
     AnyModule,
@@ -310,6 +311,7 @@ class Calls(Attributes):
             self._apply_table_method(value.bound, table_method, call, var)
             return
         self._register(function, call, value.bound, function)
+        self._decorate(function, var)
         if function.is_generator:
             self._add(var, Gen(function, call))
             return
@@ -318,6 +320,15 @@ class Calls(Attributes):
                 self._flow_in_call(stmt.value, function, call, var)
         if not any(stmt.value is not None for stmt in function.returns):
             self._add(var, Lit(None, "NoneType"))
+
+    def _decorate(self, function: Function, var: Var) -> None:
+        def sink(decorator: Value) -> None:
+            if returns_another(decorator):
+                made = f"a decorator of `{function.name}` makes something else of what it returns"
+                self._add(var, Unknown(made))
+
+        for decorator in function.decorators:
+            self._on(self._expr(decorator), sink)
 
     def _apply_table_method(self, table: Table, name: str, call: Call, var: Var) -> None:
         if name in VIEWS:
@@ -397,6 +408,7 @@ class Calls(Attributes):
         elif all(function is not value.function for function, _ in frames):
             # A recursive call adds nothing that the outer one does not.
             self._register(value.function, call, value.bound, value.function)
+            self._decorate(value.function, var)
             for stmt in value.function.returns:
                 if stmt.value is not None and not self._gives_itself(stmt.value, value, var):
                     self._flow_in_call(stmt.value, value.function, call, var, *frames)
@@ -633,7 +645,7 @@ class Calls(Attributes):
             names.append("next")
         if function.name == "__call__" and function.cls is not None:
             names = self._names_of_made(function.cls, *self.subclasses(function.cls))
-        elif isinstance(function.outer, Function) and _is_returned(function, function.outer):
+        elif isinstance(function.outer, Function) and is_returned(function, function.outer):
             names += self._names_of_made(function.outer)
         if function.name == "__init__" and function.cls is not None:
             derived = self.subclasses(function.cls)
@@ -766,13 +778,6 @@ def _advances(flow: Calls, value: Value) -> Function | None:
         return None
     method = flow.method(value.cls, "__next__")
     return method if isinstance(method, Function) else None
-
-
-def _is_returned(function: Function, outer: Function) -> bool:
-    """Whether a function gives back another that is defined in it."""
-    return any(
-        isinstance(each.value, Name) and each.value.id == function.name for each in outer.returns
-    )
 
 
 def _assigned(name: Name) -> Expr | None:

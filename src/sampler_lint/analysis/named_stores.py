@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from string import Formatter
 from typing import NamedTuple
 
+from sampler_lint.analysis.arguments import literal
 from sampler_lint.syntax.navigation import self_class, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Class, Const, Expr, Other, last_name
 
@@ -23,8 +25,11 @@ class NamedStore(NamedTuple):
 
 
 def named_stores(cls: Class) -> list[NamedStore]:
-    """The calls of ``setattr`` by which the code of a class sets its own attributes."""
-    return [
+    """The calls by which the code of a class sets its own attributes by name.
+
+    ``setattr(self, name, value)``, and ``self.__dict__.update(name=value)``.
+    """
+    found = [
         NamedStore(*call.positional[1:])
         for scope in (cls, *cls.module.inside(cls))
         for call in scope.calls
@@ -32,17 +37,29 @@ def named_stores(cls: Class) -> list[NamedStore]:
         and len(call.positional) == 1 + len(NamedStore._fields)
         and self_class(call.positional[0]) is cls
     ]
+    for call in _fills(cls):
+        found += (
+            NamedStore(literal(arg.value, arg.keyword), arg.value)
+            for arg in call.args
+            if arg.keyword is not None
+        )
+    return found
 
 
 def fills_dict(cls: Class) -> bool:
-    """Whether the code of a class fills its own attributes by ``self.__dict__.update(…)``."""
-    return any(
-        isinstance(call.func, Attr)
-        and call.func.name == "update"
-        and _is_dict_of_self(call.func.value, cls)
-        for scope in (cls, *cls.module.inside(cls))
-        for call in scope.calls
-    )
+    """Whether the code of a class fills its own attributes by ``self.__dict__.update(table)``."""
+    return any(arg.keyword is None for call in _fills(cls) for arg in call.args)
+
+
+def _fills(cls: Class) -> Iterator[Call]:
+    for scope in (cls, *cls.module.inside(cls)):
+        for call in scope.calls:
+            if (
+                isinstance(call.func, Attr)
+                and call.func.name == "update"
+                and _is_dict_of_self(call.func.value, cls)
+            ):
+                yield call
 
 
 def _is_dict_of_self(expr: Expr, cls: Class) -> bool:

@@ -293,9 +293,8 @@ def handed_on(flow: Flow, expr: Expr) -> frozenset[Value]:
 
 def read_of(function: Function, param: Param) -> Name:
     """A read of a parameter in its function, to ask where its value comes from."""
-    node, read = param.node, Name()
+    read = Name.at(param.node)
     read.id, read.scope, read.stmt = param.name, function, None
-    read.row, read.col, read.end_row, read.end_col = node.row, node.col, node.end_row, node.end_col
     return read
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import (
+    HANDED_ON,
     LOCAL,
     NUMBERS,
     Hop,
@@ -106,8 +107,22 @@ def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
         drop=_may_vanish,
         more=partial(_settings_and_items, model),
     )
-    found = ((step, rank_in(step.expr)) for step in steps)
-    return next((RankTerm(s.scope, term, s.whole) for s, term in found if term is not None), None)
+    for step in steps:
+        term = rank_in(step.expr)
+        if term is not None and not _is_one_for_all(model, term, step.scope):
+            return RankTerm(step.scope, term, step.whole)
+    return None
+
+
+def _is_one_for_all(model: Model, rank: Expr, scope: Scope) -> bool:
+    """Whether what is called a rank is a number above 0 for all processes: that of an adapter."""
+    if not isinstance(rank, (Name, Attr)):
+        return False
+    more = partial(_settings_and_defaults, model)
+    steps = origins(model.flow, rank, HANDED_ON, scope=scope, more=more)
+    ends = (step.expr for step in steps if step.is_end)
+    numbers = (each for end in ends for each in (end.items if isinstance(end, Seq) else [end]))
+    return any(isinstance(n, Const) and type(n.value) is int and n.value > 0 for n in numbers)
 
 
 _SEEDED_BY = LOCAL | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE

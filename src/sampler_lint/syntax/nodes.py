@@ -14,7 +14,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+_AnyNode = TypeVar("_AnyNode", bound="Node")
 
 
 class _Slotted(type):
@@ -35,6 +37,18 @@ class Node(metaclass=_Slotted):
     end_row: int
     end_col: int
     children: tuple[str, ...] = ()
+
+    @classmethod
+    def at(cls: type[_AnyNode], other: Node) -> _AnyNode:
+        """A new one that stands where another does."""
+        made = cls()
+        made.row, made.col, made.end_row, made.end_col = (
+            other.row,
+            other.col,
+            other.end_row,
+            other.end_col,
+        )
+        return made
 
     def __repr__(self) -> str:
         names = sorted({*vars(type(self))["__slots__"]} - {"scope", "stmt", "parent"})

@@ -10,7 +10,7 @@ from sampler_lint.domain.concepts import EPOCH, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.navigation import statements, unparse, walk
+from sampler_lint.syntax.navigation import makes_iterator, owner_of, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -18,6 +18,7 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Const,
+    Expr,
     For,
     Function,
     Loop,
@@ -36,8 +37,10 @@ def miscounted(model: Model, stmt: Stmt, told: ast.expr) -> str | None:
         loop = found.loop
         if loop is stmt or loop.encloses(stmt):
             name = ast.unparse(told)
-            reason = _counts_anew(model, found, name) or next(
-                _other_counts(model, loop, name), None
+            reason = (
+                _counts_anew(model, found, name)
+                or _goes_on(found)
+                or next(_other_counts(model, loop, name), None)
             )
             if reason is not None:
                 return reason
@@ -60,6 +63,27 @@ def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
     if is_again or _is_called_twice(model, loop, loader, built):
         return "the loop runs again with the same loader, and counts from its start"
     return None
+
+
+def _goes_on(found: EpochLoop) -> str | None:
+    """What hands out batches over the turns, so that a pass may end within one of them."""
+    stmt = found.inner.stmt
+    taken = stmt.iter if isinstance(stmt, For) else found.inner.iterated
+    for name in (one for one in walk(taken) if isinstance(one, Name)):
+        owner = owner_of(name)
+        for made in owner.bindings.get(name.id, ()) if owner is not None else ():
+            call = made.value
+            is_before = made.stmt is not None and not found.loop.encloses(made.stmt)
+            if is_before and isinstance(call, Call) and makes_iterator(last_name(_maker(call))):
+                return f"`{name.id}` goes on from turn to turn"
+    return None
+
+
+def _maker(call: Call) -> Expr:
+    """``chain`` of ``chain.from_iterable``, which makes one, too."""
+    func = call.func
+    is_other = isinstance(func, Attr) and func.name == "from_iterable"
+    return func.value if isinstance(func, Attr) and is_other else func
 
 
 def _is_called_twice(model: Model, loop: Loop, loader: Obj, built: list[Call]) -> bool:

@@ -173,7 +173,7 @@ class _Kinds:
         if told != "int" or is_wrapped(self._model, function):
             return None
         values = [passed(function, param, one) for one in self._model.flow.callers(function)]
-        if param.default is not None and (not values or MISSING in values):
+        if param.default is not None and (not values or MISSING in values or None in values):
             values.append(param.default)
         kinds = (self.kind(one, given, depth) for one in values if isinstance(one, Expr))
         return not any(one is False for one in kinds)

@@ -12,6 +12,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import handed_on
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
+from sampler_lint.findings import Place
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.nodes import Call, Class, Expr, If, Raise, Simple, last_name
@@ -114,6 +115,8 @@ def other_base(model: Model, module: Module, changed: Changed) -> str | None:
         cls = scope_at(module, old)
         if not isinstance(cls, Class):
             return f"what derives from `{old.name}` is not known"
+        if made := _made_by_type(model, module):
+            return f"{made} may derive from `{old.name}`"
         for derived in model.flow.subclasses(cls):
             for call in _supers(derived):
                 if last_name(call.positional[0]) == cls.name:
@@ -121,12 +124,15 @@ def other_base(model: Model, module: Module, changed: Changed) -> str | None:
                     return f"{place} skips `{cls.name}`"
         for base in new.bases:
             values = model.flow.values(expression(base, module.facts, None))
+            named = ast.unparse(base).rpartition(".")[2]
             asking = (model.project.calls_named(name) for name in ("isinstance", "issubclass"))
             for call in chain.from_iterable(asking):
                 given = call.positional
-                if len(given) == 2 and not _refuses(call) and _asks(model, given[1], values):
+                if len(given) != 2 or _refuses(call):
+                    continue
+                if _asks(model, given[1], values, named):
                     return f"{model.place(call.scope, call)} asks what the class derives from"
-            if other := handed_on(model, ast.unparse(base).rpartition(".")[2]):
+            if other := handed_on(model, named):
                 return f"{other} may ask what the class derives from"
     return None
 
@@ -142,6 +148,8 @@ def other_init(model: Model, module: Module, changed: Changed) -> str | None:
         cls = next((one for one in around if isinstance(one, ast.ClassDef)), None)
         if cls is None:
             continue
+        if made := _made_by_type(model, module):
+            return f"{made} may give `{cls.name}` other bases, too"
         for shown, outline in unread(model, cls.name.encode()):
             for derived, _ in outline.deriving({cls.name}):
                 if len(derived.bases) > 1:
@@ -149,14 +157,25 @@ def other_init(model: Model, module: Module, changed: Changed) -> str | None:
     return None
 
 
+def _made_by_type(model: Model, module: Module) -> Place | None:
+    """A place in the program where ``type(name, bases, namespace)`` makes a class."""
+    program = model.project.program_of(module)
+    calls = (call for call in model.project.calls_named("type") if len(call.positional) == 3)
+    near = (c for c in calls if model.project.program_of(model.module_of(c.scope)) == program)
+    return next((model.place(call.scope, call) for call in near), None)
+
+
 def _supers(cls: Class) -> Iterator[Call]:
     for method in cls.methods:
         yield from (c for c in method.calls if last_name(c.func) == "super" and c.positional)
 
 
-def _asks(model: Model, kinds: Expr, values: frozenset[object]) -> bool:
-    named = getattr(kinds, "items", None) or [kinds]
-    return any(values & model.flow.values(one) for one in named)
+def _asks(model: Model, kinds: Expr, values: frozenset[object], named: str) -> bool:
+    """Whether one of the classes is the base, which the file may not have imported yet."""
+    return any(
+        values & model.flow.values(one) or last_name(one) == named
+        for one in getattr(kinds, "items", None) or [kinds]
+    )
 
 
 def _refuses(call: Call) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.named_stores import may_spell
@@ -55,8 +55,9 @@ def _stores(model: Model, module: Module, name: str) -> list[tuple[str, _Store]]
         found: list[tuple[str, _Store]] = []
         known[program, name] = found
         for shown, root, is_read in _saying(model, program, name):
+            tables = _tables(root)
             for node in ast.walk(root):
-                stores = list(_sets(node, name, is_read))
+                stores = list(_sets(node, name, is_read, tables))
                 found += ((f"{shown}:{node.lineno}", one) for one in stores)  # type: ignore[attr-defined]
     return known[program, name]
 
@@ -68,8 +69,9 @@ def _last(node: ast.expr) -> str:
 def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Module, bool]]:
     """The files that say the name, and may use it where the model does not see that.
 
-    With each, as it is shown, whether the model looks at it.
+    With each, as it is shown, whether the model looks at it, and not only at one name in it.
     """
+    looked_at = {module.path for module in model.project.modules_in(program)}
     stores = re.compile(
         _INDIRECT + rb"|\.%b\b[^=\n]*[=}!:]|\bcase\b.*\b%b *=" % ((name.encode(),) * 2)
     )
@@ -77,7 +79,7 @@ def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Mo
         shown = model.project.files[each]
         try:
             data = model.project.bytes_of(each)
-            is_read = model.project.is_parsed(each)
+            is_read = each in looked_at
             if name.encode() not in data or (is_read and stores.search(data) is None):
                 continue
             root = ast.parse(SourceFile(shown, data).text)
@@ -109,6 +111,7 @@ def _reader(model: Model, module: Module, name: str) -> str | None:
         is_spelled = any(
             isinstance(one, ast.Constant) and one.value == name for one in ast.walk(root)
         )
+        tables = _tables(root)
         for node in nodes:
             may_read = False
             if isinstance(node, ast.Attribute):
@@ -119,20 +122,36 @@ def _reader(model: Model, module: Module, name: str) -> str | None:
             elif isinstance(node, ast.MatchClass):
                 may_read = name in node.kwd_attrs
             elif isinstance(node, ast.Subscript):
-                may_read = _is_key(node.slice, name) and _is_namespace(node.value)
+                may_read = _is_key(node.slice, name) and _is_namespace(node.value, tables)
             elif isinstance(node, ast.Call) and path(node.func) in ASKS_BY_NAME.called:
                 may_read = any(
                     (is_spelled or isinstance(one, (ast.BinOp, ast.JoinedStr)))
                     and may_spell(expression(one, module.facts, None), name)
                     for one in node.args[1:2]
                 )
-            if may_read or (is_own and isinstance(node, ast.expr) and _is_namespace(node)):
+            if may_read or (is_own and isinstance(node, ast.expr) and _is_namespace(node, ())):
                 return f"{shown}:{node.lineno} may read `{name}`"  # type: ignore[attr-defined]
     return None
 
 
-def _is_namespace(node: ast.expr) -> bool:
-    """Whether an expression is all that an object keeps: ``vars(x)``, ``x.__dict__``."""
+def _tables(root: ast.Module) -> set[str]:
+    """The variables of a file that are all that an object keeps."""
+    return {
+        target.id
+        for node in ast.walk(root)
+        if isinstance(node, ast.Assign) and _is_namespace(node.value, ())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _is_namespace(node: ast.expr, tables: Collection[str]) -> bool:
+    """Whether an expression is all that an object keeps: ``vars(x)``, ``x.__dict__``.
+
+    Or a variable of that: one of ``tables``.
+    """
+    if isinstance(node, ast.Name):
+        return node.id in tables
     if isinstance(node, ast.Call):
         return path(node.func) == "vars"
     return isinstance(node, ast.Attribute) and node.attr == "__dict__"
@@ -150,7 +169,7 @@ def _files(model: Model, program: str) -> list[str]:
     return list(seen)
 
 
-def _sets(node: ast.AST, name: str, is_read: bool) -> Iterator[_Store]:
+def _sets(node: ast.AST, name: str, is_read: bool, tables: Collection[str]) -> Iterator[_Store]:
     """What a statement or a call puts into an attribute of that name."""
     if isinstance(node, ast.Delete):
         for target in node.targets:
@@ -161,18 +180,20 @@ def _sets(node: ast.AST, name: str, is_read: bool) -> Iterator[_Store]:
             if isinstance(target, ast.Attribute) and target.attr == name:
                 yield _Store(node.value, followed=_last(target.value) if is_read else None)
             is_key = isinstance(target, ast.Subscript) and _is_key(target.slice, name)
-            if is_key and _is_namespace(target.value):  # type: ignore[attr-defined]
+            if is_key and _is_namespace(target.value, tables):  # type: ignore[attr-defined]
                 yield _Store(node.value)
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func).rpartition(".")[2]
         args = node.args
-        if called == "setattr" and len(args) == 3:
-            is_any = not isinstance(args[1], ast.Constant)
-            if is_any or _is_key(args[1], name):
-                is_drawn = isinstance(args[2], ast.Call)
-                yield _Store(args[2], only=_last(args[0]) if is_any and not is_drawn else None)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        is_popped = called == "pop" and owner is not None and _is_namespace(owner)
+        if called.strip("_") == "setattr" and len(args) >= 2:
+            *holder, key, value = args
+            is_any = not isinstance(key, ast.Constant)
+            if is_any or _is_key(key, name):
+                is_drawn = any(isinstance(part, ast.Call) for part in ast.walk(value))
+                held_by = [one for one in (*holder, owner) if one is not None and not is_drawn]
+                yield _Store(value, only=_last(held_by[0]) if is_any and held_by else None)
+        is_popped = called == "pop" and owner is not None and _is_namespace(owner, tables)
         if (is_popped and args and _is_key(args[0], name)) or (
             called == "delattr" and len(args) == 2 and _is_key(args[1], name)
         ):
@@ -181,12 +202,12 @@ def _sets(node: ast.AST, name: str, is_read: bool) -> Iterator[_Store]:
             yield from (_Store(keyword.value) for keyword in node.keywords if keyword.arg == name)
             spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
             given = [*args, *spread]
-            if called == "set_defaults" or (owner is not None and _is_namespace(owner)):
+            if called == "set_defaults" or (owner is not None and _is_namespace(owner, tables)):
                 yield from (_Store(table) for table in given if not isinstance(table, ast.Dict))
             for table in (one for one in given if isinstance(one, ast.Dict)):
-                for key, value in zip(table.keys, table.values, strict=True):
-                    if key is not None and _is_key(key, name):
-                        yield _Store(value)
+                for each, held in zip(table.keys, table.values, strict=True):
+                    if each is not None and _is_key(each, name):
+                        yield _Store(held)
 
 
 def _is_key(node: ast.expr, name: str) -> bool:

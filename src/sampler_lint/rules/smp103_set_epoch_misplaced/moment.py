@@ -160,6 +160,9 @@ def _starts_at_zero(model: Model, loop: Loop, epoch: Expr, stmt: Stmt) -> bool:
         return begun is not None and all(
             moved.block is loop.body and moved.order > stmt.order for moved in begun.moved
         )
+    own = loop.scope.bindings.get(epoch.id, ()) if isinstance(epoch, Name) else ()
+    if any(each.stmt is not None and loop.order < each.stmt.order < stmt.order for each in own):
+        return False  # the body counts on before it
     for node in walk(loop.iter):
         if isinstance(node, Call) and RANGES.is_call(node):
             if len(node.positional) < 2:

@@ -351,10 +351,18 @@ def _suspect(
     else:
         function = site.scope if isinstance(site.scope, Function) else None
         kept = seed_to_keep(model, module, function) if function is not None else None
+        holder = source.setting.partition(".")[0]
+        is_here = (
+            function is not None
+            and holder in function.bindings
+            and function.param(holder) is None  # which need not be the settings
+        )
         if kept is not None:
             code = f"{kept.init.params[0].name}.{kept.attribute}"
             advice = f"keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
             fix = partial(keep_seed, site, fixed, kept)
+        elif is_here:  # but is not known to be one for all
+            advice = f"pass a seed that all ranks share as `{keyword}=`"
         elif function is not None and can_take_seed(model, function):
             advice = f"give `{called(function)}` a `seed` parameter and pass it on"
             fix = partial(add_parameter, model, function, site, fixed)

@@ -18,7 +18,7 @@ from sampler_lint.parameters import FLAGS, NUMBERS, role_of
 from sampler_lint.rules._alike import closest, likeness
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import same, self_class, unparse
+from sampler_lint.syntax.navigation import on_super, same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -143,7 +143,7 @@ def unread_inside(model: Model, module: Module, cls: Class, reads: Reads) -> Ite
     """``self.epochs = epoch`` in a setter, where ``epoch`` is what the class reads."""
     read = read_by(model, cls)
     for function in cls.methods:
-        if not function.name.startswith("set_"):
+        if not function.name.startswith("set_") or _calls_that_of_base(function):
             continue
         stored = {s.target.name for s in function.stores if isinstance(s.target, Attr)}
         for store in function.stores:
@@ -157,6 +157,12 @@ def unread_inside(model: Model, module: Module, cls: Class, reads: Reads) -> Ite
             near = _near(target.name, read - stored)
             if near is not None:
                 yield _unread(module, target, near, cls.name)
+
+
+def _calls_that_of_base(function: Function) -> bool:
+    """Whether a setter lets its base's one do what it does: what it stores besides is its own."""
+    called = (call.func for call in function.calls)
+    return any(on_super(func) and last_name(func) == function.name for func in called)
 
 
 def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:

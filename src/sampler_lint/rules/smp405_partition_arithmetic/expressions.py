@@ -182,7 +182,13 @@ def _first_never_removed(
     others = [stmt for stmt in statements(function.body) if not loop.encloses(stmt)]
     if any(_removes(stmt, items) for stmt in others):
         return  # it may be the first item that is taken out there
-    if any(_removes(stmt, items, index) for stmt in statements(loop.body)):
+    body = [*statements(loop.body)]
+    taken = [node for node in nodes_in(body) if isinstance(node, Index) and same(node.value, items)]
+    if any(not _is_name(one.key, index) for one in taken):
+        return  # the item before it is looked at, which the first has not
+    if any(_removes(stmt, items, index) for stmt in body) and any(
+        _asks_if_empty(node, taken) for node in nodes_in(body)
+    ):
         text = unparse(items)
         yield Suspect(
             module,
@@ -192,6 +198,18 @@ def _first_never_removed(
             effect="an empty first item stays: later code divides by its length, or reads nothing",
             advice=f"use `range(len({text}) - 1, -1, -1)`",
         )
+
+
+def _asks_if_empty(node: Expr, items: list[Index]) -> bool:
+    """Whether an expression is ``len(x[i])`` or ``not x[i]``."""
+    if isinstance(node, Unary):
+        return node.op == "Not" and any(node.operand is item for item in items)
+    is_len = isinstance(node, Call) and last_name(node.func) == "len"
+    return (
+        isinstance(node, Call)
+        and is_len
+        and any(given is item for given in node.positional for item in items)
+    )
 
 
 def _removes(stmt: Stmt, items: Expr, index: str | None = None) -> bool:
@@ -227,10 +245,16 @@ def _minus_zero(
     value, name = only(model.flow, count, Hop.ASSIGNED | Hop.ATTRIBUTE), last_name(count)
     if isinstance(value, Bin) and value.op == "Mod" and not _is_negated(value.right):
         shown = ast.unparse(upper.operand)
+        is_less = any(
+            isinstance(size, Call)
+            and last_name(size.func) == "len"
+            and any(same(given, node.value) for given in size.positional)
+            for size in (value.left, only(model.flow, value.left, Hop.ASSIGNED))
+        )
         if name is None:
-            yield _minus_zero_suspect(module, node, f"({shown})")
+            yield _minus_zero_suspect(module, node, f"({shown})", is_less)
         elif not _asks(function, name):
-            yield _minus_zero_suspect(module, node, shown)
+            yield _minus_zero_suspect(module, node, shown, is_less)
 
 
 def _is_negated(divisor: Expr) -> bool:
@@ -238,11 +262,13 @@ def _is_negated(divisor: Expr) -> bool:
     return isinstance(divisor, Unary) and divisor.op == "USub"
 
 
-def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:
+def _minus_zero_suspect(module: Module, node: Index, count: str, is_less: bool) -> Suspect:
+    """``is_less``: the remainder is of the number of items, so that it is less than that."""
     fix = None
     if isinstance(node.value, (Name, Attr)):
         items = text_of(module.source, node.value)
-        fix = _write(node, f"{items}[: len({items}) - {count}]")
+        left = f"len({items}) - {count}"
+        fix = _write(node, f"{items}[: {left}]" if is_less else f"{items}[: max({left}, 0)]")
     return Suspect(
         module,
         node,

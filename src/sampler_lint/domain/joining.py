@@ -19,6 +19,8 @@ from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope
+from sampler_lint.workspace.import_paths import Place
+from sampler_lint.workspace.project import Project
 
 
 def files_to_join(model: Model) -> set[str]:
@@ -225,7 +227,7 @@ def _giving(model: Model, programs: set[str]) -> Iterator[Function]:
 
 
 def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterator[str]:
-    """Files that import from the file of one of the functions and spell its name.
+    """Files that import from the file of one of the functions, or by a package, and spell its name.
 
     Or call by name a method that few files do: an object is handed to where nobody imports its
     class.
@@ -248,12 +250,29 @@ def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterato
         for spelled, where in methods.items():
             if spelled in data:
                 where.append(path)
-        homes = {home for word, paths in words.items() if word in data for home in paths}
-        if homes and not homes.isdisjoint(project.imported_by(path)):
+        if any(w in data and _imports_from(project, path, w.decode(), words[w]) for w in words):
             yield path
     for where in methods.values():
         if len(where) <= MOST_CALLING_BY_NAME:
             yield from where
+
+
+def _imports_from(project: Project, path: str, name: str, homes: set[str]) -> bool:
+    """Whether a file imports from one of others, or the name by way of a package from there."""
+    todo = [path]
+    for each in todo:
+        place = Place.of(each)
+        for imported in project.imports_told(each) or ():
+            whole = project.imports.find(imported.whole, place, imported.level)
+            found = project.files_meant(imported, place)
+            if each == path and not homes.isdisjoint(found):
+                return True
+            # A package hands on what it has itself imported.
+            told = {one for one in found if imported.attribute == name or one == whole}
+            if not homes.isdisjoint(told):
+                return True
+            todo += sorted({one for one in told if one.endswith("__init__.py")} - {*todo})
+    return False
 
 
 __all__ = ["files_to_join"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sampler_lint.analysis.named_stores import may_spell
 from sampler_lint.analysis.values import ExtObj, Obj, Unknown, Value
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
@@ -16,6 +17,14 @@ def is_stored_outside(model: Model, cls: Class, name: str) -> bool:
     return any(
         store.how != "aug" and _may_be_on(model, cls, store)
         for store in model.project.outer_stores_near(name, cls)
+    ) or any(
+        may_spell(call.positional[1], name)
+        and any(
+            isinstance(value, Obj) and _may_be(model, cls, value)
+            for value in model.flow.values(call.positional[0])
+        )
+        for call in model.project.calls_near("setattr", cls)
+        if len(call.positional) == 3
     )
 
 

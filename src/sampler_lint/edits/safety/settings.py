@@ -18,7 +18,7 @@ from sampler_lint.syntax.lower import expression
 from sampler_lint.workspace.project import Module
 
 #: What may set an attribute without a plain assignment to it.
-_INDIRECT = rb"attr\(|set_defaults|update\(|__dict__|vars\(|\bdel\b"
+_INDIRECT = rb"attr(?:__)?\(|set_defaults|update\(|__dict__|vars\(|\bdel\b"
 
 
 def set_elsewhere(model: Model, module: Module, value: ast.expr) -> str | None:

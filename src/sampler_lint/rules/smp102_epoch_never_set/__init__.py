@@ -44,7 +44,7 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
     leads_to,
     may_be_set,
     setter_left_out,
-    tells_holder,
+    told_holder,
     tries_to_set,
 )
 from sampler_lint.syntax.navigation import nodes_in, statements, unparse
@@ -294,8 +294,11 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             safe, because = Applicability.UNSAFE, f"what `{receiver.code}` is may not be known"
         elif goes_over_again(model, found):
             safe, because = Applicability.UNSAFE, "each turn goes over it twice, with one order"
-        elif tells_holder(loop, receiver.code):
-            safe, because = Applicability.UNSAFE, "what holds it is told, and may pass it on"
+        elif told_holder(model, found) is not None:
+            safe, because = (
+                Applicability.UNSAFE,
+                "what is told the epoch may be meant to pass it on",
+            )
     if any(before) and not counter.is_kept:
         return None
     for stmt, lines in before.items():
@@ -386,6 +389,10 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         why.append(Related(where_out, "no caller lets this call run for the sampler"))
     if found.calls:
         why.append(Related(model.place(found.inner.scope, found.inner.stmt), "iterated here"))
+    told = told_holder(model, found)
+    if told is not None:
+        place = model.place(told.scope, told)
+        why.append(Related(place, f"`{unparse(told.func)}` does not pass the epoch on to it"))
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
     return Suspect(

@@ -6,7 +6,17 @@ import builtins
 from collections.abc import Set
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
+from sampler_lint.analysis.values import (
+    ClassRef,
+    Ext,
+    ExtObj,
+    FuncRef,
+    Lit,
+    Obj,
+    Unknown,
+    Value,
+    Why,
+)
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
@@ -25,9 +35,10 @@ from sampler_lint.domain.epoch_calls import (
 from sampler_lint.domain.epoch_state import reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.limits import MOST_CALLERS
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.navigation import self_class, unparse, walk
 from sampler_lint.syntax.nodes import Assign, Attr, Call, Class, Expr, Function, Loop, Name, Node
 
 
@@ -83,21 +94,30 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         if any(obj.may_be(value) for obj in ours for value in made):
             return place
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
-        if not forwards and scope.module in near:
-            if any(isinstance(v, Obj) and _forwards(model, v, ours, data, set()) for v in values):
-                return place
-            if not values or any(not isinstance(v, (Obj, Lit)) for v in values):
-                return place
-            if any(isinstance(v, Obj) and v.site is None for v in values):
-                return place
+        if not forwards and scope.module in near and _may_reach(model, values, ours, data):
+            return place
     asked = sampler_around(model, found.loop.scope) is not None
-    for scope, node, _ in _epoch_sets(model).unclear():
+    for scope, node, receiver in _epoch_sets(model).unclear():
+        if not _may_reach(model, model.flow.values(receiver), ours, data):
+            continue
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         runs = may_act_in(model, found, scope, node) if asked else runs_in(model, found.loop, scope)
         if not forwards and runs:
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+
+
+def _may_reach(model: Model, values: Set[Value], ours: Set[Obj], data: Set[Value]) -> bool:
+    """Whether what is told the epoch is not known, or may hand it on to one of ours."""
+    return not values or any(
+        not isinstance(value, (Obj, Lit))
+        or (
+            isinstance(value, Obj)
+            and (value.site is None or _forwards(model, value, ours, data, set()))
+        )
+        for value in values
+    )
 
 
 def _but_own(model: Model, receiver: Expr, values: frozenset[Value]) -> frozenset[Value]:
@@ -192,38 +212,63 @@ def _forwards(model: Model, value: Obj, ours: Set[Obj], data: Set[Value], seen: 
     found = reach(model, cls, "set_epoch")
     if found.opaque or found.outside:
         return True
-    receivers = [
-        store.target.value
-        for function in found.functions
-        for store in function.stores
-        if isinstance(store.target, Attr) and EPOCH.names(store.target)
-        if self_class(store.target.value) is None
-    ]
-    for call in found.calls:
-        if isinstance(call.func, Attr) and SETS_EPOCH.names(call.func):
-            receivers.append(call.func.value)
-        elif not _only_asks(call):
-            return True
-    for receiver in receivers:
-        values = model.flow.values(receiver)
-        for one in {*as_made(model, receiver, values)} - data:
-            if not isinstance(one, (Obj, Lit)) or any(obj.may_be(one) for obj in ours):
-                return True
-            if isinstance(one, Obj) and (
-                one.site is None or _forwards(model, one, ours, data, seen)
-            ):
-                return True
-        if not values:
+    functions = [*found.functions]
+    for function in functions:  # which grows
+        receivers = [
+            store.target.value
+            for store in function.stores
+            if isinstance(store.target, Attr) and EPOCH.names(store.target)
+            if self_class(store.target.value) is None
+        ]
+        for call in function.calls:
+            if isinstance(call.func, Attr) and SETS_EPOCH.names(call.func):
+                receivers.append(call.func.value)
+            elif not _only_asks(model, call):
+                called = _functions(model, call)
+                functions += [one for one in called if one not in functions]
+                if not called or len(functions) > MOST_CALLERS:
+                    return True
+        if any(_may_be_told(model, one, ours, data, seen) for one in receivers):
             return True
     return False
 
 
-def _only_asks(call: Call) -> bool:
-    """Whether it calls a function of Python's that sets nothing, or another method of its own."""
-    if isinstance(call.func, Attr):
-        return self_class(call.func.value) is not None
-    name = call.func.id if isinstance(call.func, Name) else None
-    return name in vars(builtins) and name != "setattr"
+def _may_be_told(
+    model: Model, receiver: Expr, ours: Set[Obj], data: Set[Value], seen: set[Class]
+) -> bool:
+    """Whether an epoch that is set of something may reach one of ours."""
+    values = model.flow.values(receiver)
+    for one in {*as_made(model, receiver, values)} - data:
+        if isinstance(one, ClassRef) and isinstance(one.cls, Class):
+            if _forwards(model, Obj(one.cls, None), ours, data, seen):
+                return True
+            continue
+        if not isinstance(one, (Obj, Lit)) or any(obj.may_be(one) for obj in ours):
+            return True
+        if isinstance(one, Obj) and (one.site is None or _forwards(model, one, ours, data, seen)):
+            return True
+    return not values
+
+
+def _functions(model: Model, call: Call) -> list[Function]:
+    """The functions of the tree that a call calls; none where it may call others."""
+    values = model.flow.values(call.func)
+    known = [value.function for value in values if isinstance(value, FuncRef)]
+    return known if len(known) == len(values) else []
+
+
+def _only_asks(model: Model, call: Call) -> bool:
+    """Whether it calls another method of its own, or what sets nothing of its own.
+
+    As do Python's own functions, and those of a library that is handed nothing.
+    """
+    if isinstance(call.func, Attr) and self_class(call.func.value) is not None:
+        return True
+    if isinstance(call.func, Name) and call.func.id in vars(builtins):
+        return call.func.id != "setattr"
+    is_handed = any(self_class(part) is not None for part in walk(call))
+    values = model.flow.values(call.func)
+    return not is_handed and bool(values) and all(isinstance(v, (Ext, ExtObj)) for v in values)
 
 
 @remembered
@@ -277,11 +322,10 @@ def tries_to_set(loop: Loop, sampler: str) -> bool:
     )
 
 
-def tells_holder(loop: Loop, sampler: str) -> bool:
-    """Whether the loop sets the epoch of what holds the sampler, and may be meant to pass it on."""
-    return any(
-        isinstance(call.func, Attr)
-        and SETS_EPOCH.names(call.func)
-        and sampler.startswith(f"{unparse(call.func.value)}.")
-        for call in loop.scope.calls_in(loop)
-    )
+def told_holder(model: Model, found: EpochLoop) -> Call | None:
+    """A call on the way to the pass that tells the epoch to what does not hand it on.
+
+    It may hold the loader, and be meant to.
+    """
+    calls = (place.node for place in _epoch_sets(model).unclear() if place.scope in found.scopes)
+    return next((call for call in calls if isinstance(call, Call)), None)

@@ -7,7 +7,7 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj
-from sampler_lint.domain.concepts import ASKS_KIND
+from sampler_lint.domain.concepts import ASKS_KIND, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import carriers, guards
 from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
 from sampler_lint.domain.model import Model
@@ -148,6 +148,8 @@ def _never_guarded(model: Model, call: Call) -> Suspect | None:
     """``if isinstance(x, C)`` around the call, where ``x`` is certainly no ``C``."""
     nothing: tuple[If, ...] = ()
     for guard in inherited(call.stmt, _asked_of, nothing) if call.stmt is not None else nothing:
+        if _else_sets(guard, call):
+            continue
         for node in _isinstance_calls(guard):
             found = _not_instances(model, node.positional[0], node.positional[1])
             if found is None:
@@ -168,6 +170,17 @@ def _never_guarded(model: Model, call: Call) -> Suspect | None:
                 advice="test for the class it has, or for `set_epoch` itself",
             )
     return None
+
+
+def _else_sets(guard: If, call: Call) -> bool:
+    """Whether the ``else`` of a guard sets an epoch, too."""
+    return any(
+        other is not call
+        and SETS_EPOCH.names(other.func)
+        and other.stmt is not None
+        and any(stmt.encloses(other.stmt) for stmt in guard.orelse)
+        for other in call.scope.calls_in(guard)
+    )
 
 
 def _asked_of(around: tuple[If, ...], stmt: Stmt) -> tuple[If, ...]:

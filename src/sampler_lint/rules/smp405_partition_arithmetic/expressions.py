@@ -12,6 +12,7 @@ from sampler_lint.domain.batches import is_list
 from sampler_lint.domain.concepts import (
     BATCH_SIZE,
     EPOCH,
+    ORDERS,
     PROCESSES,
     RANGES,
     RANK,
@@ -245,12 +246,7 @@ def _minus_zero(
     value, name = only(model.flow, count, Hop.ASSIGNED | Hop.ATTRIBUTE), last_name(count)
     if isinstance(value, Bin) and value.op == "Mod" and not _is_negated(value.right):
         shown = ast.unparse(upper.operand)
-        is_less = any(
-            isinstance(size, Call)
-            and last_name(size.func) == "len"
-            and any(same(given, node.value) for given in size.positional)
-            for size in (value.left, only(model.flow, value.left, Hop.ASSIGNED))
-        )
+        is_less = _counts(model, value.left, node.value)
         if name is None:
             yield _minus_zero_suspect(module, node, f"({shown})", is_less)
         elif not _asks(function, name):
@@ -260,6 +256,18 @@ def _minus_zero(
 def _is_negated(divisor: Expr) -> bool:
     """Whether what is left over is negative, so that the slice begins at the front."""
     return isinstance(divisor, Unary) and divisor.op == "USub"
+
+
+def _counts(model: Model, size: Expr, items: Expr) -> bool:
+    """Whether a number is that of the items: ``len(items)``, the ``n`` of a ``randperm(n)``."""
+    made = only(model.flow, items, Hop.ASSIGNED)
+    draws = {node for node in walk(made or items) if isinstance(node, Call) and node.positional}
+    return any(same(call.positional[0], size) for call in draws if ORDERS.is_call(call)) or any(
+        isinstance(each, Call)
+        and last_name(each.func) == "len"
+        and any(same(given, items) for given in each.positional)
+        for each in (size, only(model.flow, size, Hop.ASSIGNED))
+    )
 
 
 def _minus_zero_suspect(module: Module, node: Index, count: str, is_less: bool) -> Suspect:

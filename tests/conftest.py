@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--whole",
         action="store_true",
-        help="fix and run all awkward programs: by default each fourth one",
+        help="all awkward programs, spellings and shapes that grow: by default some of them",
     )
 
 
@@ -60,9 +60,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes a ``case`` runs on every fixture."""
+    """A test that takes a ``case`` runs on every fixture; one of spellings on one of each rule."""
     if "case" in metafunc.fixturenames:
         cases = all_cases()
+        is_spelling = metafunc.definition.get_closest_marker("spelling") is not None
+        if is_spelling and not metafunc.config.getoption("--whole"):
+            cases = [*{case.code: case for case in cases}.values()]
         metafunc.parametrize("case", cases, ids=[case.name for case in cases], scope="session")
 
 

@@ -171,6 +171,7 @@ def test_safe_run_applies_the_safe_fixes_only(bad: Path) -> None:
     assert {name for name in before if before[name] != after[name]} == touched
 
 
+@pytest.mark.spelling
 def test_bytes_outside_the_edits_stay(case: Case, bad: Path) -> None:
     before = read_tree(bad)
     edits: dict[str, list[Edit]] = {name: [] for name in before}
@@ -209,6 +210,7 @@ def test_rule_is_as_fixable_as_it_says(case: Case, bad: Path) -> None:
 # the same program, written differently
 
 
+@pytest.mark.spelling
 @pytest.mark.parametrize("variant", [with_other_newlines, with_bom])
 def test_bytes_that_mean_nothing_change_nothing(
     case: Case, variant: Callable[[bytes], bytes], tmp_path: Path
@@ -220,6 +222,7 @@ def test_bytes_that_mean_nothing_change_nothing(
     assert read_tree(tree) == each(variant, wanted)
 
 
+@pytest.mark.spelling
 def test_tabs_for_indentation(case: Case, tmp_path: Path) -> None:
     files = case.files("bad")
     if each(with_tabs, files) == files:
@@ -238,6 +241,7 @@ def test_tabs_for_indentation(case: Case, tmp_path: Path) -> None:
         }
 
 
+@pytest.mark.spelling
 def test_aliased_imports(case: Case, tmp_path: Path) -> None:
     files = case.files("bad")
     plain = check(write_tree(tmp_path / "plain", files)).findings
@@ -269,6 +273,7 @@ def _commented(case: Case, comment: str, tmp_path: Path) -> tuple[Path, Report]:
     return write_tree(tmp_path / "commented", files), report
 
 
+@pytest.mark.spelling
 def test_noqa_silences_and_keeps_from_fixing(case: Case, tmp_path: Path) -> None:
     tree, plain = _commented(case, "# noqa: {code}", tmp_path)
     before = read_tree(tree)
@@ -279,6 +284,7 @@ def test_noqa_silences_and_keeps_from_fixing(case: Case, tmp_path: Path) -> None
     assert read_tree(tree) == before
 
 
+@pytest.mark.spelling
 def test_noqa_of_another_code_silences_nothing(case: Case, tmp_path: Path) -> None:
     tree, plain = _commented(case, "# noqa: SMP999", tmp_path)
     report = check(tree)

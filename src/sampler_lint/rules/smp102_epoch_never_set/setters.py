@@ -327,5 +327,10 @@ def told_holder(model: Model, found: EpochLoop) -> Call | None:
 
     It may hold the loader, and be meant to.
     """
-    calls = (place.node for place in _epoch_sets(model).unclear() if place.scope in found.scopes)
-    return next((call for call in calls if isinstance(call, Call)), None)
+    for place in _epoch_sets(model).unclear():
+        call = place.node
+        if not isinstance(call, Call) or call.stmt is None or place.scope not in found.scopes:
+            continue
+        if call.scope is not found.loop.scope or found.loop.encloses(call.stmt):
+            return call
+    return None

@@ -250,7 +250,7 @@ def _pairs() -> Iterator[tuple[Case, Case]]:
         first.setdefault(case.code, case)
     cases = list(first.values())
     for index, one in enumerate(cases):
-        for other in cases[index + 1 :: 9]:
+        for other in cases[index + 1 :: 18]:
             yield one, other
 
 

@@ -118,7 +118,7 @@ def check(program: Program, folder: Path, gloo_session) -> None:
     assert codes & program.codes if program.codes else not codes, (found, run.trouble)
 
 
-@pytest.mark.parametrize("name", CHOSEN[::3])
+@pytest.mark.parametrize("name", CHOSEN[::4])
 def test_programs(name, tmp_path, gloo_session):
     check(KNOWN[name], tmp_path, gloo_session)
 

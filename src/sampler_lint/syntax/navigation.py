@@ -362,8 +362,12 @@ def builtin_type(name: str | None) -> type | None:
 
 
 def makes_iterator(name: str | None) -> bool:
-    """Whether a function of Python makes an iterator, which is gone through once."""
-    made = getattr(builtins, name or "", getattr(itertools, name or "", None))
+    """Whether a function of Python makes an iterator, which is gone through once.
+
+    By its last name, or as ``itertools.chain.from_iterable``.
+    """
+    last = (name or "").removeprefix(f"{itertools.__name__}.").partition(".")[0]
+    made = getattr(builtins, last, getattr(itertools, last, None))
     return made is iter or hasattr(made, "__next__")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.concepts import EPOCH, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
@@ -18,7 +18,6 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Const,
-    Expr,
     For,
     Function,
     Loop,
@@ -39,7 +38,7 @@ def miscounted(model: Model, stmt: Stmt, told: ast.expr) -> str | None:
             name = ast.unparse(told)
             reason = (
                 _counts_anew(model, found, name)
-                or _goes_on(found)
+                or _goes_on(model, found)
                 or next(_other_counts(model, loop, name), None)
             )
             if reason is not None:
@@ -65,7 +64,7 @@ def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
     return None
 
 
-def _goes_on(found: EpochLoop) -> str | None:
+def _goes_on(model: Model, found: EpochLoop) -> str | None:
     """What hands out batches over the turns, so that a pass may end within one of them."""
     stmt = found.inner.stmt
     taken = stmt.iter if isinstance(stmt, For) else found.inner.iterated
@@ -73,17 +72,12 @@ def _goes_on(found: EpochLoop) -> str | None:
         owner = owner_of(name)
         for made in owner.bindings.get(name.id, ()) if owner is not None else ():
             call = made.value
-            is_before = made.stmt is not None and not found.loop.encloses(made.stmt)
-            if is_before and isinstance(call, Call) and makes_iterator(last_name(_maker(call))):
+            if made.stmt is None or found.loop.encloses(made.stmt) or not isinstance(call, Call):
+                continue
+            makers = (v for v in model.flow.values(call.func) if isinstance(v, Ext))
+            if any(makes_iterator(maker.dotted) for maker in makers):
                 return f"`{name.id}` goes on from turn to turn"
     return None
-
-
-def _maker(call: Call) -> Expr:
-    """``chain`` of ``chain.from_iterable``, which makes one, too."""
-    func = call.func
-    is_other = isinstance(func, Attr) and func.name == "from_iterable"
-    return func.value if isinstance(func, Attr) and is_other else func
 
 
 def _is_called_twice(model: Model, loop: Loop, loader: Obj, built: list[Call]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import (
@@ -94,11 +94,15 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         if any(obj.may_be(value) for obj in ours for value in made):
             return place
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
-        if not forwards and scope.module in near and _may_reach(model, values, ours, data):
+        if forwards or scope.module not in near:
+            continue
+        if not values or _may_reach(model, made, ours, data, set()):
             return place
     asked = sampler_around(model, found.loop.scope) is not None
     for scope, node, receiver in _epoch_sets(model).unclear():
-        if not _may_reach(model, model.flow.values(receiver), ours, data):
+        values = model.flow.values(receiver)
+        made = as_made(model, receiver, values)
+        if values and not _may_reach(model, made, ours, data, set()):
             continue
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         runs = may_act_in(model, found, scope, node) if asked else runs_in(model, found.loop, scope)
@@ -108,16 +112,24 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
 
 
-def _may_reach(model: Model, values: Set[Value], ours: Set[Obj], data: Set[Value]) -> bool:
-    """Whether what is told the epoch is not known, or may hand it on to one of ours."""
-    return not values or any(
-        not isinstance(value, (Obj, Lit))
-        or (
-            isinstance(value, Obj)
-            and (value.site is None or _forwards(model, value, ours, data, set()))
-        )
-        for value in values
-    )
+def _may_reach(
+    model: Model, values: Iterable[Value], ours: Set[Obj], data: Set[Value], seen: set[Class]
+) -> bool:
+    """Whether something that is told the epoch is not known, is ours, or may hand it on to ours."""
+    for value in values:
+        if isinstance(value, ClassRef) and isinstance(value.cls, Class):
+            told = Obj(value.cls, None)
+        elif isinstance(value, Obj) and value.site is not None:
+            told = value
+            if any(obj.may_be(told) for obj in ours):
+                return True
+        elif isinstance(value, Lit):
+            continue
+        else:
+            return True
+        if _forwards(model, told, ours, data, seen):
+            return True
+    return False
 
 
 def _but_own(model: Model, receiver: Expr, values: frozenset[Value]) -> frozenset[Value]:
@@ -228,26 +240,12 @@ def _forwards(model: Model, value: Obj, ours: Set[Obj], data: Set[Value], seen: 
                 functions += [one for one in called if one not in functions]
                 if not called or len(functions) > MOST_CALLERS:
                     return True
-        if any(_may_be_told(model, one, ours, data, seen) for one in receivers):
-            return True
-    return False
-
-
-def _may_be_told(
-    model: Model, receiver: Expr, ours: Set[Obj], data: Set[Value], seen: set[Class]
-) -> bool:
-    """Whether an epoch that is set of something may reach one of ours."""
-    values = model.flow.values(receiver)
-    for one in {*as_made(model, receiver, values)} - data:
-        if isinstance(one, ClassRef) and isinstance(one.cls, Class):
-            if _forwards(model, Obj(one.cls, None), ours, data, seen):
+        for receiver in receivers:
+            values = model.flow.values(receiver)
+            made = {*as_made(model, receiver, values)} - data
+            if not values or _may_reach(model, made, ours, data, seen):
                 return True
-            continue
-        if not isinstance(one, (Obj, Lit)) or any(obj.may_be(one) for obj in ours):
-            return True
-        if isinstance(one, Obj) and (one.site is None or _forwards(model, one, ours, data, seen)):
-            return True
-    return not values
+    return False
 
 
 def _functions(model: Model, call: Call) -> list[Function]:
@@ -266,9 +264,17 @@ def _only_asks(model: Model, call: Call) -> bool:
         return True
     if isinstance(call.func, Name) and call.func.id in vars(builtins):
         return call.func.id != "setattr"
-    is_handed = any(self_class(part) is not None for part in walk(call))
     values = model.flow.values(call.func)
-    return not is_handed and bool(values) and all(isinstance(v, (Ext, ExtObj)) for v in values)
+    asked = [call, *(value.site for value in values if isinstance(value, ExtObj))]
+    return (
+        bool(values)
+        and all(isinstance(v, (Ext, ExtObj)) for v in values)
+        and not any(
+            self_class(part) is not None or any(isinstance(v, Obj) for v in model.flow.values(part))
+            for each in asked
+            for part in walk(each)
+        )
+    )
 
 
 @remembered
@@ -330,6 +336,8 @@ def told_holder(model: Model, found: EpochLoop) -> Call | None:
     for place in _epoch_sets(model).unclear():
         call = place.node
         if not isinstance(call, Call) or call.stmt is None or place.scope not in found.scopes:
+            continue
+        if not any(isinstance(value, Obj) for value in model.flow.values(place.receiver)):
             continue
         if call.scope is not found.loop.scope or found.loop.encloses(call.stmt):
             return call

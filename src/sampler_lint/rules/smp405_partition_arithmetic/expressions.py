@@ -261,8 +261,11 @@ def _is_negated(divisor: Expr) -> bool:
 def _counts(model: Model, size: Expr, items: Expr) -> bool:
     """Whether a number is that of the items: ``len(items)``, the ``n`` of a ``randperm(n)``."""
     made = only(model.flow, items, Hop.ASSIGNED)
-    draws = {node for node in walk(made or items) if isinstance(node, Call) and node.positional}
-    return any(same(call.positional[0], size) for call in draws if ORDERS.is_call(call)) or any(
+    while isinstance(made, Call) and not made.args and isinstance(made.func, Attr):
+        made = made.func.value  # `randperm(n).tolist()`
+    if isinstance(made, Call) and ORDERS.is_call(made):
+        return any(same(given, size) for given in made.positional[:1])
+    return any(
         isinstance(each, Call)
         and last_name(each.func) == "len"
         and any(same(given, items) for given in each.positional)

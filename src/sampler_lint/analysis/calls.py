@@ -739,7 +739,7 @@ class Calls(Attributes):
             known = self._callees.get(call)
             if known is not None and known[0] is told:
                 return known[1]
-            if not (self._solving or any(isinstance(value, (Partial, Ext)) for value in told)):
+            if not (self._solving or any(map(_hangs_on_arguments, told))):
                 found = self._callees_among(told, call, None)
                 self._callees[call] = told, found
                 return found
@@ -770,6 +770,11 @@ class Calls(Attributes):
                     if method is not None:
                         out[method] = None
         return list(out)
+
+
+def _hangs_on_arguments(value: Value) -> bool:
+    """Whether what a call of it calls is more than what it is."""
+    return isinstance(value, Partial) or (isinstance(value, Ext) and value.dotted == "next")
 
 
 def _advances(flow: Calls, value: Value) -> Function | None:

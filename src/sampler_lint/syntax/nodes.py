@@ -519,6 +519,7 @@ class Function(Scope):
     kind = "function"
     params: list[Param]
     decorators: list[Expr]
+    _self_name: str | None
 
     @property
     def cls(self) -> Class | None:
@@ -564,10 +565,13 @@ class Function(Scope):
     @property
     def self_name(self) -> str | None:
         """The name of its instance parameter, for a method that has one."""
-        if self.cls is None or self.is_static or self.is_classmethod or not self.params:
-            return None
-        first = self.params[0]
-        return first.name if first.is_positional else None
+        try:
+            return self._self_name
+        except AttributeError:  # asked of each name that a method reads
+            is_made = self.cls is None or self.is_static or self.is_classmethod
+            first = None if is_made or not self.params else self.params[0]
+            self._self_name = first.name if first and first.is_positional else None
+            return self._self_name
 
 
 class Class(Scope):

@@ -195,7 +195,6 @@ class Project:
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
         self._stores_by_program: dict[str, dict[str, list[Store]]] = {}
         self._outer_by_program: dict[str, dict[str, list[Store]]] = {}
-        self._stores_by_owner: dict[str, dict[Class | None, list[Store]]] = {}
         self._sort_in(digest, jobs, watch)
 
     # -- loading
@@ -443,7 +442,7 @@ class Project:
                 self.__dict__.pop(name, None)
         for kept in (
             *(self._program_by_path, self._calls_by_program, self._stores_by_program),
-            *(self._outer_by_program, self._stores_by_owner),
+            self._outer_by_program,
         ):
             kept.clear()
 
@@ -588,10 +587,8 @@ class Project:
     def _stores(self) -> dict[str, list[Store]]:
         stores: dict[str, list[Store]] = {}
         for module in self.candidates:
-            for scope in module.facts.scopes:
-                for store in scope.stores:
-                    if isinstance(store.target, Attr):
-                        stores.setdefault(store.target.name, []).append(store)
+            for name, found in module.facts.stores_by_name.items():
+                stores.setdefault(name, []).extend(found)
         return stores
 
     @cached_property
@@ -673,12 +670,11 @@ class Project:
 
     def outer_stores_near(self, attribute: str, scope: Scope) -> list[Store]:
         """Those of :meth:`stores_near` to what is no method's ``self``."""
-        program = self.program_of(self.module_of(scope))
-        stores = self._by_owner(attribute).get(None, [])
-        if not program:
-            return stores
         if attribute not in self._outer_by_program:
-            self._outer_by_program[attribute] = self._by_program(stores)
+            stores = self.stores_of(attribute)
+            outer = [store for store in stores if self_class(store.target.value) is None]
+            self._outer_by_program[attribute] = {**self._by_program(outer), "": outer}
+        program = self.program_of(self.module_of(scope))
         return self._outer_by_program[attribute].get(program, [])
 
     def calls_in(self, program: str, name: str) -> list[Call]:
@@ -700,29 +696,12 @@ class Project:
 
     def own_stores(self, attribute: str, cls: Class) -> list[Store]:
         """The assignments to ``self.attribute`` in the methods of ``cls``, in whichever file."""
-        if (module := self.module_of(cls)) in self._looked_at:
-            return self._by_owner(attribute).get(cls, [])
-        return [
-            store
-            for scope in module.facts.scopes
-            for store in scope.stores
-            if isinstance(store.target, Attr)
-            and store.target.name == attribute
-            and self_class(store.target.value) is cls
-        ]
+        stores = cls.module.stores_by_name.get(attribute, ())
+        return [store for store in stores if self_class(store.target.value) is cls]
 
     @cached_property
     def _looked_at(self) -> frozenset[Module]:
         return frozenset(self.candidates)
-
-    def _by_owner(self, attribute: str) -> dict[Class | None, list[Store]]:
-        known = self._stores_by_owner.get(attribute)
-        if known is None:
-            known = self._stores_by_owner[attribute] = {}
-            for store in self.stores_of(attribute):
-                assert isinstance(store.target, Attr)
-                known.setdefault(self_class(store.target.value), []).append(store)
-        return known
 
     def classes_deriving(self, base: str) -> list[Class]:
         """Every class in the candidate files with a base spelled ``base``, or imported as that."""

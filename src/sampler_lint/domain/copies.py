@@ -12,10 +12,11 @@ from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
 from sampler_lint.domain.epochs import EpochLoop, loops_over
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import WORKED, parts
-from sampler_lint.syntax.navigation import same, self_class, self_stores
+from sampler_lint.remembered import remembered
+from sampler_lint.syntax.navigation import same, self_class
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -46,6 +47,18 @@ class Change(NamedTuple):
     loader: Obj
 
 
+class _Place(NamedTuple):
+    """A place that changes what workers read of some object of a class."""
+
+    scope: Scope
+    node: Expr
+    stmt: Stmt | None
+    owner: Expr
+    """What names the object."""
+    name: str
+    read: Attr
+
+
 #: What of a loader its workers get copies of.
 _COPIED = ("dataset", "collate_fn")
 _Acts: TypeAlias = "Callable[[Scope, Stmt | None], bool]"
@@ -58,11 +71,15 @@ def changes(model: Model) -> Iterator[Change]:
     one iterator.
     """
     for loader in model.loaders:
-        for acts in (*_epochs_of(model, loader), *_steps_of(model, loader)):
-            for copied in (v for name in _COPIED for v in model.passed_to(loader, name)):
-                for part in parts(model, copied):
-                    if isinstance(part, Obj) and isinstance(part.cls, Class):
-                        yield from _changes(model, loader, part, part.cls, acts)
+        turns = (*_epochs_of(model, loader), *_steps_of(model, loader))
+        copied = (v for name in _COPIED for v in model.passed_to(loader, name)) if turns else ()
+        copies = [part for value in copied for part in parts(model, value)]
+        for acts in turns:
+            for part in copies:
+                if isinstance(part, Obj) and isinstance(part.cls, Class):
+                    for scope, node, stmt, owner, name, read in _places(model, part.cls):
+                        if _is_it(model, owner, part) and acts(scope, stmt):
+                            yield Change(scope, node, name, read, part, loader)
 
 
 def _epochs_of(model: Model, loader: Obj) -> Iterator[_Acts]:
@@ -127,31 +144,33 @@ def persists(model: Model, loader: Obj) -> bool:
     return model.option(loader, "persistent_workers", False) == {True}
 
 
-def _changes(model: Model, loader: Obj, dataset: Obj, cls: Class, acts: _Acts) -> Iterator[Change]:
+@remembered
+def _places(model: Model, cls: Class) -> list[_Place]:
+    """What changes what workers read of any object of a class."""
     found = reach(model, cls, *WORKED)
     reads: dict[str, Attr] = {}
     for read in sorted(found.self_reads(), key=lambda each: (each.row, each.col)):
         reads.setdefault(read.name, read)
+    out: list[_Place] = []
     for name, read in reads.items():
-        own = [*_own_stores(model, cls, name)]
+        bases = (base for base in model.flow.mro(cls) if isinstance(base, Class))
+        own = [store for base in bases for store in model.project.own_stores(name, base)]
         if lookup(model, cls, name, None) is not None or any(
             store.scope in found.functions for store in own
         ):
             continue  # a property, or what the workers set themselves
-        places: list[tuple[Scope, Expr, Stmt | None, Expr]] = [
-            (store.scope, store.target, store.stmt, store.target.value)
+        out += (
+            _Place(store.scope, store.target, store.stmt, store.target.value, name, read)
             for store in model.project.outer_stores_near(name, cls)
-            if isinstance(store.target, Attr) and store.how == "assign"
-        ]
-        places += [
-            (call.scope, call, call.stmt, call.func.value)
+            if store.how == "assign"
+        )
+        out += (
+            _Place(call.scope, call, call.stmt, call.func.value, name, read)
             for method in _setters(own)
             for call in model.flow.callers(method)
             if isinstance(call.func, Attr) and self_class(call.func.value) is None
-        ]
-        for scope, node, stmt, owner in places:
-            if _is_it(model, owner, dataset) and acts(scope, stmt):
-                yield Change(scope, node, name, read, dataset, loader)
+        )
+    return out
 
 
 def _acts(model: Model, found: EpochLoop, scope: Scope, stmt: Stmt | None) -> bool:
@@ -168,13 +187,6 @@ def _is_it(model: Model, expr: Expr, dataset: Obj) -> bool:
         isinstance(value, Obj) and (value.cls, value.site) == (dataset.cls, dataset.site)
         for value in values
     )
-
-
-def _own_stores(model: Model, cls: Class, name: str) -> Iterator[Store]:
-    """Where the class itself, in whichever file, sets an attribute."""
-    for base in model.flow.mro(cls):
-        scopes = scopes_inside(base) if isinstance(base, Class) else ()
-        yield from (store for target, store in self_stores(scopes) if target.name == name)
 
 
 def _setters(own: list[Store]) -> Iterator[Function]:

@@ -23,6 +23,7 @@ from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.wrapping import parameter_kept
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import owner_of, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -215,8 +216,15 @@ def parts(model: Model, value: Value, depth: int = 0) -> Iterator[Obj | FuncRef]
     """What a worker's copy of a dataset consists of: objects and functions, transforms too."""
     if isinstance(value, FuncRef) or (isinstance(value, Obj) and isinstance(value.cls, Class)):
         yield value
-    if depth > DEEPEST_WRAPPING:
-        return
+    if depth <= DEEPEST_WRAPPING:
+        for part in _parts_inside(model, value):
+            if part != value:
+                yield from parts(model, part, depth + 1)
+
+
+@remembered
+def _parts_inside(model: Model, value: Value) -> list[Value]:
+    """What a value itself is made of."""
     inside: list[Value] = []
     if isinstance(value, Pack):
         inside = [each for item in value.items for each in model.flow.values(item)]
@@ -225,9 +233,7 @@ def parts(model: Model, value: Value, depth: int = 0) -> Iterator[Obj | FuncRef]
         inside = [each for name in sorted(names) for each in held(model, value, value.cls, name)]
     elif isinstance(value, (ExtObj, Obj)) and value.site is not None:
         inside = [each for arg in value.site.args for each in model.flow.values(arg.value)]
-    for part in inside:
-        if part != value:
-            yield from parts(model, part, depth + 1)
+    return inside
 
 
 #: What a worker runs for an item.

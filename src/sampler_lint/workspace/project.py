@@ -32,7 +32,6 @@ from sampler_lint.source import (
 from sampler_lint.syntax.lower import extract
 from sampler_lint.syntax.navigation import imported_by_call, self_class, walk
 from sampler_lint.syntax.nodes import (
-    Attr,
     Call,
     Class,
     Function,

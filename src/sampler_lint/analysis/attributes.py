@@ -32,7 +32,6 @@ from sampler_lint.analysis.reaching import definitions, may_run_before, surely_r
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
     AnyModule,
-    Base,
     ClassRef,
     Ext,
     ExtObj,
@@ -264,11 +263,7 @@ class Attributes(Containers):
 
     def _start_field(self, cls: Class, obj: Obj, name: str, var: Var) -> None:
         found = False
-        hierarchy: list[Base] = list(self.mro(cls))
-        if obj.site is None:
-            below = (base for each in self.subclasses(cls) for base in self.mro(each))
-            beside = (base for base in below if isinstance(base, Class) and base not in hierarchy)
-            hierarchy += list(dict.fromkeys(beside))
+        hierarchy = self.family(cls) if obj.site is None else self.mro(cls)
         overridden = False
         for number, base in enumerate(hierarchy):
             if isinstance(base, Class):
@@ -311,6 +306,8 @@ class Attributes(Containers):
             self._named[cls] = named_stores(cls), fills_dict(cls)
         stores, is_filled = self._named[cls]
         is_filled &= not found
+        if not stores and not is_filled:
+            return False  # most are so
         fitting = [s for s in stores if may_spell(s.name, name) and not (found and s.is_any)]
         for store in fitting:
             if not store.is_any:  # that would be each of many values under each of many names

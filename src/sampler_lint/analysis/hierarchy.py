@@ -35,6 +35,7 @@ class Hierarchy(Solver):
         self._mros: dict[Class, tuple[Base, ...]] = {}
         self._fields: dict[Class, list[str]] = {}
         self._resolving: list[Class] = []
+        self._families: dict[Class, tuple[list[Class], list[Base]]] = {}
 
     @abstractmethod
     def _expr(self, expr: Expr) -> Var:
@@ -106,15 +107,31 @@ class Hierarchy(Solver):
 
     def subclasses(self, cls: Class) -> list[Class]:
         """The classes of the candidate files that derive from ``cls``, at any depth."""
-        out: dict[Class, None] = {}
+        return self._family(cls)[0]
+
+    def family(self, cls: Class) -> list[Base]:
+        """The hierarchy of a class, then its subclasses and what else those derive from."""
+        return self._family(cls)[1]
+
+    def _family(self, cls: Class) -> tuple[list[Class], list[Base]]:
+        known = self._families.get(cls)
+        if known is not None:
+            return known
+        below: dict[Class, None] = {}
         todo = [cls]
         while todo:
             current = todo.pop()
             for derived in self.project.classes_deriving(current.name):
-                if derived not in out and derived is not cls and current in self.mro(derived):
-                    out[derived] = None
+                if derived not in below and derived is not cls and current in self.mro(derived):
+                    below[derived] = None
                     todo.append(derived)
-        return list(out)
+        own = self.mro(cls)
+        more = (base for each in below for base in self.mro(each))
+        beside = (base for base in more if isinstance(base, Class) and base not in own)
+        found = list(below), [*own, *dict.fromkeys(beside)]
+        if not self._resolving:  # else not all bases are known yet
+            self._families[cls] = found
+        return found
 
     def is_a(self, cls: Class | str, name: str) -> bool | None:
         """Whether a class is (derived from) the known class ``name``; None if a base is unknown."""

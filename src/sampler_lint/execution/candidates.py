@@ -23,6 +23,7 @@ from sampler_lint.execution.trials import (
 )
 from sampler_lint.properties import equal_steps, partitions, shares
 from sampler_lint.syntax.nodes import Attr, Class, Expr, Index, Stmt
+from sampler_lint.syntax.parse import all_nodes
 from sampler_lint.workspace.project import Module
 
 
@@ -199,7 +200,7 @@ def _attributes(
     """The attributes that a file reads, by where they stand."""
     return {
         (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node
-        for node in ast.walk(tree)
+        for node in all_nodes(tree)
         if isinstance(node, ast.Attribute)
     }
 
@@ -209,7 +210,7 @@ def _slices(tree: ast.Module) -> dict[tuple[int, int, int | None, int | None], a
     """The slices of a file by where what they are taken of begins and they end."""
     return {
         (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node.slice
-        for node in ast.walk(tree)
+        for node in all_nodes(tree)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
     }
 
@@ -219,7 +220,7 @@ def _blocks(tree: ast.Module) -> dict[tuple[int, int], list[ast.stmt]]:
     """The block that each statement of a file stands in, by where that begins."""
     return {
         (stmt.lineno, stmt.col_offset): block
-        for node in ast.walk(tree)
+        for node in all_nodes(tree)
         for block in (getattr(node, "body", None), getattr(node, "orelse", None))
         if isinstance(block, list)
         for stmt in block
@@ -231,6 +232,6 @@ def _returns(tree: ast.Module) -> dict[tuple[int, int], ast.Return]:
     """The ``return`` statements of a file by where their values begin."""
     return {
         (node.value.lineno, node.value.col_offset): node
-        for node in ast.walk(tree)
+        for node in all_nodes(tree)
         if isinstance(node, ast.Return) and node.value is not None
     }

@@ -38,6 +38,7 @@ from sampler_lint.execution.values import (
     last_name,
 )
 from sampler_lint.syntax.nodes import Class
+from sampler_lint.syntax.parse import all_nodes
 
 #: What a statement does to those behind it, besides storing something.
 _LEAVING = (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue)
@@ -91,7 +92,7 @@ class _Hollow:
         """The nodes of code, which many worlds ask for."""
         nodes = self._nodes.get(code)
         if nodes is None:
-            nodes = self._nodes[code] = [*ast.walk(code)]
+            nodes = self._nodes[code] = all_nodes(code)
         return nodes
 
     def judged(self) -> Measured | None:

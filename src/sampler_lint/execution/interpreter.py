@@ -62,7 +62,7 @@ from sampler_lint.execution.values import (
     truth,
 )
 from sampler_lint.syntax.nodes import Class, ModuleFacts
-from sampler_lint.syntax.parse import FactsError, parse
+from sampler_lint.syntax.parse import FactsError, all_nodes, child_nodes, parse
 from sampler_lint.workspace.project import Module, Project
 
 #: Decorators under which a function still does what it says.
@@ -392,7 +392,7 @@ class Interpreter(Statements):
         known = self._reaching.get(node)
         if known is None:
             known = self._reaching[node] = any(
-                isinstance(each, (ast.Global, ast.Nonlocal)) for each in ast.walk(node)
+                isinstance(each, (ast.Global, ast.Nonlocal)) for each in all_nodes(node)
             )
         return known
 
@@ -719,7 +719,7 @@ def _body(node: ast.FunctionDef) -> tuple[bool, frozenset[str]]:
         if isinstance(current, _COMPREHENSIONS):
             todo.append(current.generators[0].iter)  # the rest has names of its own
         elif not isinstance(current, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
-            todo.extend(ast.iter_child_nodes(current))
+            todo.extend(child_nodes(current))
     return yields, frozenset(own)
 
 

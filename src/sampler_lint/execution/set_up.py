@@ -43,6 +43,7 @@ from sampler_lint.execution.values import (
     last_name,
 )
 from sampler_lint.parameters import NUMBERS, Role, role_of, several
+from sampler_lint.syntax.parse import all_nodes
 
 
 class World(NamedTuple):
@@ -140,7 +141,7 @@ class SetUp:
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         if klass not in interpreter.spoken:
             nodes, asked = (
-                [*ast.walk(klass.node)],
+                all_nodes(klass.node),
                 (_sizes_beside_ranks, _walked, _divided_by_ranks),
             )
             interpreter.spoken[klass] = tuple(frozenset(names(nodes)) for names in asked)
@@ -153,7 +154,7 @@ class SetUp:
     @cached_property
     def own_constructor(self) -> set[ast.AST]:
         """The code of the class's own constructor; empty where a base has it."""
-        return set() if self._own_init is None else {*ast.walk(self._own_init)}
+        return set() if self._own_init is None else {*all_nodes(self._own_init)}
 
     def is_taken_over(self, lost: Lost) -> bool:
         """Whether a base's constructor has overwritten what the class's own had set."""
@@ -434,7 +435,7 @@ class SetUp:
             node.attr
             for klass in self.klass.mro
             if isinstance(klass, Klass) and klass.names.module is not None
-            for node in ast.walk(klass.node)
+            for node in all_nodes(klass.node)
             if isinstance(node, ast.Attribute)
             and role_of(last_name(node.value).strip("_")) is Role.SAMPLER
         }
@@ -508,7 +509,7 @@ def _offered(klass: Klass) -> set[str]:
     """What an object of the class has by a name."""
     stored = {
         node.attr
-        for node in ast.walk(klass.node)
+        for node in all_nodes(klass.node)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }
     return stored | klass.members.keys()
@@ -673,7 +674,7 @@ def _parameters(
     params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
     if spec.vararg is None and spec.kwarg is None:
         return params, []
-    for call in ast.walk(init.node):
+    for call in all_nodes(init.node):
         if isinstance(call, ast.Call) and (inner := _handed_on(interpreter, init, call)):
             known = {param.arg for param, _ in params}
             more = [pair for pair in inner if pair[0].arg not in known]
@@ -774,7 +775,7 @@ def _walked(nodes: list[ast.AST]) -> Iterator[str]:
 
 def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:
     """The keys of ``**kwargs`` that a constructor looks for and does without."""
-    for call in ast.walk(node):
+    for call in all_nodes(node):
         if (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Attribute)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from sampler_lint.execution.builtin import BUILTINS
+from sampler_lint.syntax.parse import all_nodes
 
 #: What a block is left or stopped by.
 _LEAVING = (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue)
@@ -118,7 +119,7 @@ def _header(stmt: ast.stmt) -> ast.expr | None:
 def _touched(stmt: ast.stmt) -> set[str]:
     """What a statement may give another value, or change: also by handing it to a call."""
     out = _stored(stmt)
-    for node in ast.walk(stmt):
+    for node in all_nodes(stmt):
         if isinstance(node, ast.Call) and not _only_reads(node):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             out |= {name for part in given for name in _names(part)}
@@ -135,7 +136,7 @@ def _only_reads(call: ast.Call) -> bool:
 def _stored(code: ast.AST) -> set[str]:
     """What code gives another value, or an item of it."""
     out: set[str] = set()
-    for node in ast.walk(code):
+    for node in all_nodes(code):
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(
             node.ctx, ast.Load
         ):
@@ -147,7 +148,7 @@ def _calls_own(stmt: ast.stmt) -> bool:
     """Whether a statement calls a method of the object, or hands the object itself on."""
     return any(
         isinstance(part, ast.Name) and part.id == "self"
-        for node in ast.walk(stmt)
+        for node in all_nodes(stmt)
         if isinstance(node, ast.Call)
         for part in (getattr(node.func, "value", None), *node.args)
     )
@@ -156,7 +157,7 @@ def _calls_own(stmt: ast.stmt) -> bool:
 def _names(code: ast.AST | None) -> set[str]:
     """The variables and attributes that are mentioned; `self` alone stands for the object."""
     out: set[str] = set()
-    for node in ast.walk(code) if code is not None else ():
+    for node in all_nodes(code) if code is not None else ():
         if isinstance(node, ast.Attribute):
             out.add(node.attr)
         elif isinstance(node, ast.Name):
@@ -166,4 +167,4 @@ def _names(code: ast.AST | None) -> set[str]:
 
 def _inside(body: list[ast.stmt]) -> Iterator[ast.AST]:
     for stmt in body:
-        yield from ast.walk(stmt)
+        yield from all_nodes(stmt)

@@ -28,6 +28,7 @@ from sampler_lint.execution.values import (
     Given,
     last_name,
 )
+from sampler_lint.syntax.parse import child_nodes
 
 
 class Break(Exception):  # noqa: N818 - control flow
@@ -334,7 +335,7 @@ def _inside(stmt: ast.stmt) -> Iterator[ast.AST]:
         yield node
         todo += (
             child
-            for child in ast.iter_child_nodes(node)
+            for child in child_nodes(node)
             if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef))
         )
 

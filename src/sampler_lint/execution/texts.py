@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from sampler_lint.execution.set_up import SetUp
 from sampler_lint.execution.values import Klass, last_name
+from sampler_lint.syntax.parse import all_nodes
 
 
 def other_texts(spec: SetUp) -> Iterator[tuple[str, str]]:
@@ -22,7 +23,7 @@ def _compared(spec: SetUp) -> dict[str, list[str]]:
     """The texts that a class compares something with, by its name."""
     out: dict[str, list[str]] = {}
     for klass in spec.klass.mro:
-        for node in ast.walk(klass.node) if isinstance(klass, Klass) else ():
+        for node in all_nodes(klass.node) if isinstance(klass, Klass) else ():
             if isinstance(node, ast.Compare) and len(node.ops) == 1:
                 name = last_name(node.left).strip("_")
                 parts = node.comparators[0]

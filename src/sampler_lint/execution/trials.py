@@ -39,6 +39,7 @@ from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
 from sampler_lint.properties import shares
 from sampler_lint.syntax.nodes import Class
+from sampler_lint.syntax.parse import all_nodes
 
 #: The first must run through, else the class is not understood.
 _WORLDS = (
@@ -575,7 +576,7 @@ def _wraps(node: ast.AST) -> bool:
     """Whether the code takes what was counted modulo something, so that it may be too much."""
     return any(
         isinstance(part, (ast.BinOp, ast.AugAssign)) and isinstance(part.op, ast.Mod)
-        for part in ast.walk(node)
+        for part in all_nodes(node)
     )
 
 

@@ -21,6 +21,7 @@ from sampler_lint.execution.budget import (
 from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import CannotTellError, Globals, Kind, WantedError
 from sampler_lint.parameters import Role
+from sampler_lint.syntax.parse import all_nodes
 from sampler_lint.workspace.project import Module, Project
 
 
@@ -452,13 +453,13 @@ class Klass:
     @cached_property
     def numbers(self) -> set[int]:
         """The integers that its own code names."""
-        found = (node.value for node in ast.walk(self.node) if isinstance(node, ast.Constant))
+        found = (node.value for node in all_nodes(self.node) if isinstance(node, ast.Constant))
         return {value for value in found if type(value) is int}
 
     @cached_property
     def has_while_loop(self) -> bool:
         """Whether its own code has one."""
-        return any(isinstance(node, ast.While) for node in ast.walk(self.node))
+        return any(isinstance(node, ast.While) for node in all_nodes(self.node))
 
     @cached_property
     def mro(self) -> list[Any]:

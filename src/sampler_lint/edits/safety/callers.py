@@ -11,9 +11,11 @@ from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import Ext, Unknown
 from sampler_lint.domain.concepts import LOOKS
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.meaning import original
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.syntax.nodes import Expr, Function, Param
+from sampler_lint.syntax.parse import all_nodes
 from sampler_lint.workspace.project import Module
 
 
@@ -53,7 +55,7 @@ def _not_passed(
     if isinstance(cls, ast.ClassDef) and function.name != "__init__":
         return f"`{function.name}` is a method, whose callers are not all known"
     for shown, tree in _trees(model, changes, name):
-        for node in ast.walk(tree.root):
+        for node in all_nodes(tree.root):
             is_stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
             if is_stored and node.attr == name:  # type: ignore[attr-defined]
                 return f"`{name}` is replaced in {_place(shown, node)}"
@@ -214,7 +216,12 @@ def _mentions(
                 continue
             if shown not in known:
                 known[shown] = None
-                known[shown] = _read(Tree(SourceFile(shown, data).text))
+                module = model.project.module_at(path) if model.project.is_parsed(path) else None
+                known[shown] = _read(
+                    Tree(SourceFile(shown, data).text)
+                    if module is None
+                    else original(model, module).tree
+                )
         except (SourceError, SyntaxError, ValueError, RecursionError):
             continue
         file = known[shown]
@@ -276,13 +283,13 @@ def _passes(call: ast.Call, parameter: str) -> bool:
 
 def _indirect(tree: Tree, name: str) -> Iterator[ast.Call]:
     """The calls that build the class without its name: ``cls(…)`` and ``super().__init__(…)``."""
-    for cls in ast.walk(tree.root):
+    for cls in all_nodes(tree.root):
         if not isinstance(cls, ast.ClassDef):
             continue
         derived = any(_names_it(base, name) for base in cls.bases)
         if not derived and cls.name != name:
             continue
-        for call in ast.walk(cls):
+        for call in all_nodes(cls):
             if not isinstance(call, ast.Call):
                 continue
             func = call.func

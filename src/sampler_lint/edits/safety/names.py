@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from sampler_lint.edits.safety.texts import FUNCTIONS, Tree
+from sampler_lint.syntax.parse import all_nodes, child_nodes
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SCOPES = (ast.Module, ast.ClassDef, ast.Lambda, *FUNCTIONS, *COMPREHENSIONS)
@@ -140,7 +141,7 @@ class Assigned:
         self._continues: list[list[State]] = []
         start: State = frozenset(before)
         if isinstance(scope, (*FUNCTIONS, ast.Lambda)):
-            start = frozenset(a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg))
+            start = frozenset(a.arg for a in all_nodes(scope.args) if isinstance(a, ast.arg))
         if isinstance(scope, ast.Lambda):
             self.end = self._see(scope.body, start)
         else:
@@ -159,7 +160,7 @@ class Assigned:
                 self._block(body, None)
             return None
         if isinstance(stmt, (*FUNCTIONS, ast.ClassDef)):
-            for part in ast.iter_child_nodes(stmt):
+            for part in child_nodes(stmt):
                 if not isinstance(part, ast.stmt):
                     state = self._see(part, state)
             if isinstance(stmt, ast.ClassDef):
@@ -229,7 +230,7 @@ class Assigned:
         after: State = None
         complete = False
         for case in stmt.cases:
-            inside = _add(state, [n for p in ast.walk(case.pattern) for n in bindings(p)])
+            inside = _add(state, [n for p in all_nodes(case.pattern) for n in bindings(p)])
             if case.guard is not None:
                 inside = self._see(case.guard, inside)
             after = _join(after, self._block(case.body, inside))
@@ -274,7 +275,7 @@ class Assigned:
             return self._see(node.test, state)
         if isinstance(node, ast.AnnAssign) and node.value is None:
             return state
-        order = list(ast.iter_child_nodes(node))
+        order = child_nodes(node)
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
             order = [node.value, *(one for one in order if one is not node.value)]
         for child in order:
@@ -315,7 +316,7 @@ def _drop(state: State, where: str) -> State:
 def _without(state: State, body: Iterable[ast.stmt]) -> State:
     """The state when an exception may have come anywhere in ``body``."""
     for stmt in body:
-        for node in ast.walk(stmt):
+        for node in all_nodes(stmt):
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Del):
                 where = path(node)
                 state = _drop(state, where) if where is not None else state

@@ -15,6 +15,7 @@ from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.syntax.lower import expression
+from sampler_lint.syntax.parse import all_nodes
 from sampler_lint.workspace.project import Module
 
 #: What may set an attribute without a plain assignment to it.
@@ -23,7 +24,7 @@ _INDIRECT = rb"attr(?:__)?\(|set_defaults|update\(|__dict__|vars\(|\bdel\b"
 
 def set_elsewhere(model: Model, module: Module, value: ast.expr) -> str | None:
     """A place in the program that may set a seed, read by ``value``, to what is not shared."""
-    for node in ast.walk(value):
+    for node in all_nodes(value):
         if isinstance(node, ast.Attribute) and is_seed_name(node.attr):
             owner = _last(node.value)
             for place, store in _stores(model, module, node.attr):
@@ -56,7 +57,7 @@ def _stores(model: Model, module: Module, name: str) -> list[tuple[str, _Store]]
         known[program, name] = found
         for shown, root, is_read in _saying(model, program, name):
             tables = _tables(root)
-            for node in ast.walk(root):
+            for node in all_nodes(root):
                 stores = list(_sets(node, name, is_read, tables))
                 found += ((f"{shown}:{node.lineno}", one) for one in stores)  # type: ignore[attr-defined]
     return known[program, name]
@@ -107,9 +108,9 @@ def still_read(model: Model, module: Module, changed: Changed) -> str | None:
 
 def _reader(model: Model, module: Module, name: str) -> str | None:
     for shown, root, is_read in _saying(model, model.project.program_of(module), name):
-        is_own, nodes = shown == module.display, [*ast.walk(root)]
+        is_own, nodes = shown == module.display, all_nodes(root)
         is_spelled = any(
-            isinstance(one, ast.Constant) and one.value == name for one in ast.walk(root)
+            isinstance(one, ast.Constant) and one.value == name for one in all_nodes(root)
         )
         tables = _tables(root)
         for node in nodes:
@@ -138,7 +139,7 @@ def _tables(root: ast.Module) -> set[str]:
     """The variables of a file that are all that an object keeps."""
     return {
         target.id
-        for node in ast.walk(root)
+        for node in all_nodes(root)
         if isinstance(node, ast.Assign) and _is_namespace(node.value, ())
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -190,7 +191,7 @@ def _sets(node: ast.AST, name: str, is_read: bool, tables: Collection[str]) -> I
             *holder, key, value = args
             is_any = not isinstance(key, ast.Constant)
             if is_any or _is_key(key, name):
-                is_drawn = any(isinstance(part, ast.Call) for part in ast.walk(value))
+                is_drawn = any(isinstance(part, ast.Call) for part in all_nodes(value))
                 held_by = [one for one in (*holder, owner) if one is not None and not is_drawn]
                 yield _Store(value, only=_last(held_by[0]) if is_any and held_by else None)
         is_popped = called == "pop" and owner is not None and _is_namespace(owner, tables)

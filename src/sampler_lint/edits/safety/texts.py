@@ -10,6 +10,7 @@ from typing import Any
 
 from sampler_lint.findings import Edit, Refuted
 from sampler_lint.source import LINE_END
+from sampler_lint.syntax.parse import all_nodes, child_nodes
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
@@ -48,6 +49,7 @@ class Tree:
     ) -> None:
         """``root`` is the parsed text, if it has been parsed."""
         self.text = text
+        self._is_ascii = text.isascii()
         self._base = self._rows = 0
         """Where the part begins."""
         if part is None:
@@ -92,17 +94,17 @@ class Tree:
                 self.spans[node] = self._offset(node.lineno, node.col_offset), end  # type: ignore[attr-defined]
             if isinstance(node, DEFINITIONS) and self._is_elsewhere(node):
                 continue
-            for child in ast.iter_child_nodes(node):
+            for child in child_nodes(node):
                 if isinstance(child, _SHARED):
                     continue
                 self.parents[child] = node
                 if not isinstance(node, ast.JoinedStr):  # their places are not true before 3.12
                     stack.append(child)
                 else:
-                    for inner in ast.walk(child):
+                    for inner in all_nodes(child):
                         if not isinstance(inner, _SHARED):
                             self.nodes.append(inner)
-                        for one in ast.iter_child_nodes(inner):
+                        for one in child_nodes(inner):
                             self.parents[one] = inner
 
     def _is_elsewhere(self, node: ast.AST) -> bool:
@@ -114,8 +116,7 @@ class Tree:
     def _offset(self, row: int, column: int) -> int:
         row -= self._rows
         start = self._starts[row - 1]
-        head = self.text[start : start + column]
-        if head.isascii():
+        if self._is_ascii or self.text[start : start + column].isascii():
             return start + column
         end = self._starts[row] if row < len(self._starts) else len(self.text)
         line = self.text[start:end].encode("utf-8", "surrogatepass")
@@ -280,7 +281,7 @@ class Changed:
             if fitting or (found and parent is None):
                 self.same[node] = (fitting or found)[0]
                 if isinstance(node, ast.JoinedStr) and ast.dump(node) == ast.dump(self.same[node]):
-                    inside = zip(ast.walk(node), ast.walk(self.same[node]), strict=True)
+                    inside = zip(all_nodes(node), all_nodes(self.same[node]), strict=True)
                     self.same.update(inside)
             elif self.lost is None and isinstance(node, (ast.stmt, ast.expr)):
                 self.lost = node

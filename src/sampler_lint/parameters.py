@@ -55,6 +55,8 @@ class Role(Enum):
     NUMBER = auto()
     """Some other number."""
 
+    __hash__ = object.__hash__  # each use of an argument asks which sets its role is in
+
 
 #: What they are, whatever they are for.
 FLAGS = frozenset({Role.SHUFFLE, Role.DROP_LAST, Role.DISTRIBUTED, Role.REPLACEMENT})

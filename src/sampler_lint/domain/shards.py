@@ -57,26 +57,29 @@ class OwnShuffle(NamedTuple):
 def own_shuffles(model: Model, module: Module) -> Iterator[OwnShuffle]:
     """The shuffles of a file that each rank makes differently before it takes its slice."""
     for scope in module.facts.scopes:
-        for found, share, taker in _shuffled_shares(model, scope):
+        for found in seeded(model, scope) if isinstance(scope, Function) else ():
             term = differs(model, found.seed, scope)
-            if term is not None:
-                yield OwnShuffle(found, term, share, taker)
+            taken = _taken_after(model, scope, found) if term is not None else None
+            if term is not None and taken is not None:
+                yield OwnShuffle(found, term, *taken)
 
 
 def slices_own_shuffle(model: Model, cls: Class) -> bool:
     """Whether a sampler of the tree takes the rank's share of what it has shuffled itself."""
-    return any(True for scope in scopes_inside(cls) for _ in _shuffled_shares(model, scope))
+    return any(
+        _taken_after(model, scope, found) is not None
+        for scope in scopes_inside(cls)
+        if isinstance(scope, Function)
+        for found in seeded(model, scope)
+    )
 
 
-def _shuffled_shares(model: Model, scope: Scope) -> Iterator[tuple[Seeded, Index | Call, Scope]]:
-    """The generators of a function that order something, and the share that is taken of that.
+def _taken_after(model: Model, scope: Scope, found: Seeded) -> tuple[Index | Call, Scope] | None:
+    """The share that is taken of what a function orders by a generator that it has seeded.
 
     By itself, or by who calls it for what it orders.
     """
-    for found in seeded(model, scope) if isinstance(scope, Function) else ():
-        taken = _taken(model, scope, found.call, partial(_draws_by, model, found=found))
-        if taken is not None:
-            yield found, *taken
+    return _taken(model, scope, found.call, partial(_draws_by, model, found=found))
 
 
 def _taken(
@@ -193,18 +196,29 @@ def _share_of(
 
     Or of what was ordered before, by the names of what keeps it.
     """
+    shares = _shares_in(model, scope)
     ordered = set(kept)
     after = first.stmt.order if first is not None and first.stmt is not None else 0
-    for stmt in statements(scope.body):
+    for stmt in statements(scope.body) if shares else ():
         if stmt.order < after:
             continue
-        for node in nodes_in([stmt]):
-            whole = _shared(model, node)
-            if whole is not None and _is_ordered(whole, ordered, draws):
-                assert isinstance(node, (Index, Call))
-                return node
+        for share, whole in shares.get(stmt, ()):
+            if _is_ordered(whole, ordered, draws):
+                return share
         _note_ordered(stmt, ordered, draws)
     return None
+
+
+@remembered
+def _shares_in(model: Model, scope: Scope) -> dict[Stmt, list[tuple[Index | Call, Expr]]]:
+    """The parts by rank that each statement of a scope takes, and of what."""
+    found: dict[Stmt, list[tuple[Index | Call, Expr]]] = {}
+    for stmt in statements(scope.body):
+        for node in nodes_in([stmt]):
+            whole = _shared(model, node)
+            if whole is not None and isinstance(node, (Index, Call)):
+                found.setdefault(stmt, []).append((node, whole))
+    return found
 
 
 def _shared(model: Model, node: Node) -> Expr | None:

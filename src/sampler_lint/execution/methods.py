@@ -62,6 +62,9 @@ _KEEPS_ARRAY = frozenset(
 
 def methods_of(value: Any) -> Table:
     """What is known of the methods that such a value has."""
+    known = METHODS.get(type(value))  # most are no subclasses
+    if known is not None:
+        return known
     return next((table for kind, table in METHODS.items() if isinstance(value, kind)), Table())
 
 

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from sampler_lint.execution.budget import (
@@ -99,11 +99,7 @@ class Data:
     @property
     def place(self) -> int | None:
         """Which sample it is, or is of: no number that a method of something made is given."""
-        for found in PLACE.finditer(self.key):
-            is_item = found[0].startswith("[")
-            if is_item or self.key.find(")", 0, found.start()) < 0:
-                return int(found[1])
-        return None
+        return _place_in(self.key)
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""
@@ -133,6 +129,15 @@ class Data:
         """What a function outside the tree makes of it."""
         BUDGET.text(len(self.key) + len(function))
         return Data(f"{function}({self.key})")
+
+
+@lru_cache(1 << 12)  # each number that is read of data asks, in each world for the same few
+def _place_in(key: str) -> int | None:
+    for found in PLACE.finditer(key):
+        is_item = found[0].startswith("[")
+        if is_item or key.find(")", 0, found.start()) < 0:
+            return int(found[1])
+    return None
 
 
 class Told(int):

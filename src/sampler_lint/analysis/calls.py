@@ -81,6 +81,8 @@ from sampler_lint.workspace.project import Project
 #: What keeps its keyword arguments, as entries or as attributes.
 _KEEPS_KEYWORDS = {"types.SimpleNamespace", "argparse.Namespace"}
 _DICTS = {"dict", "collections.OrderedDict", "collections.defaultdict"}
+#: Which method it calls hangs on its argument.
+_NEXT = Ext("next")
 #: Calls that run a function elsewhere: how they name it, and how many arguments they add first.
 _SPAWNERS = {
     "spawn": ("fn", 1),
@@ -107,6 +109,7 @@ class Calls(Attributes):
         self._candidates: dict[Function, tuple[Call, ...]] = {}
         self._imported = ImportedFiles(project)
         self._resolved_unspelled: set[str] = set()
+        self._sought: set[Function] = set()
         """The programs whose calls that spell nothing are resolved."""
 
     @abstractmethod
@@ -680,10 +683,12 @@ class Calls(Attributes):
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""
-        for call in self.call_candidates(function):
-            self.values(call)
-        for call in self._unspelled(function):
-            self.values(call)
+        if function not in self._sought:
+            for find in (self.call_candidates, self._unspelled):
+                for call in find(function):
+                    self.values(call)
+            if not self._solving:  # else not all are known yet
+                self._sought.add(function)
         return [call for call, _, _ in self._callers.get(function, ())]
 
     def _unspelled(self, function: Function) -> Iterable[Call]:
@@ -739,10 +744,9 @@ class Calls(Attributes):
             known = self._callees.get(call)
             if known is not None and known[0] is told:
                 return known[1]
-            if not (self._solving or any(map(_hangs_on_arguments, told))):
-                found = self._callees_among(told, call, None)
-                self._callees[call] = told, found
-                return found
+            if not (self._solving or any(isinstance(v, Partial) or v == _NEXT for v in told)):
+                known = self._callees[call] = told, self._callees_among(told, call, None)
+                return known[1]
         asked = self.name_asked_for(call) if through is not None else None
         names = None if asked is None else self.constants(asked, through)
         return self._callees_among(self.values(self.as_made(call).func), call, names)
@@ -764,17 +768,12 @@ class Calls(Attributes):
                 method = self.method(value.cls, "__call__")
                 if isinstance(method, Function):
                     out[method] = None
-            elif isinstance(value, Ext) and value.dotted == "next" and call.positional:
+            elif value == _NEXT and call.positional:
                 for owner in self.values(call.positional[0]):
                     method = _advances(self, owner)
                     if method is not None:
                         out[method] = None
         return list(out)
-
-
-def _hangs_on_arguments(value: Value) -> bool:
-    """Whether what a call of it calls is more than what it is."""
-    return isinstance(value, Partial) or (isinstance(value, Ext) and value.dotted == "next")
 
 
 def _advances(flow: Calls, value: Value) -> Function | None:

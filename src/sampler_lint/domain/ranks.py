@@ -20,6 +20,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options
 from sampler_lint.limits import DEEPEST_CHAIN, MOST_REACHED
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import inherited, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -140,7 +141,8 @@ def _joins(model: Model, call: Call, depth: int) -> bool:
 # --------------------------------------------------------------------------- reaching
 
 
-def reached(model: Model, scope: Scope) -> set[Scope]:
+@remembered
+def reached(model: Model, scope: Scope) -> frozenset[Scope]:
     """The scope and every function of the tree that running it may call."""
     seen: dict[Scope, None] = {scope: None}
     todo = [scope]
@@ -151,7 +153,7 @@ def reached(model: Model, scope: Scope) -> set[Scope]:
                 if callee not in seen:
                     seen[callee] = None
                     todo.append(callee)
-    return set(seen)
+    return frozenset(seen)
 
 
 def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]]]:

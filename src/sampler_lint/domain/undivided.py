@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -129,7 +129,7 @@ def _is_started(model: Model, joins: Call, module: Module) -> bool:
 _STARTS = re.compile(rb"init_process_group|init_distributed|PartialState")
 
 
-def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
+def _trains_as_it_is(model: Model, loader: Obj, scopes: Set[Scope]) -> bool:
     """Whether a loop certainly trains with what the constructor made, and nothing divides that.
 
     Whatever else the program imports or shards then has no part in it.
@@ -206,7 +206,7 @@ def _is_iterated_there(source: Expr) -> bool:
     )
 
 
-def _may_divide(scopes: set[Scope], name: str) -> bool:
+def _may_divide(scopes: Set[Scope], name: str) -> bool:
     """Whether a framework may be given a loader, or makes one of what it is given."""
     own = catalog.framework(name).own_data
     return not own or any(
@@ -369,7 +369,7 @@ def _around(model: Model, loop: EpochLoop) -> set[Scope]:
 
 
 def _averaging_by(
-    model: Model, framework: str, known: Mapping[str, catalog.Sharder], scopes: set[Scope]
+    model: Model, framework: str, known: Mapping[str, catalog.Sharder], scopes: Set[Scope]
 ) -> Iterator[Call]:
     """Where the object of a framework is made by which a program computes its gradients."""
     owners = {name.rpartition(".")[0] for name in known}
@@ -434,7 +434,7 @@ def _is_fitted(model: Model, loader: Obj, scopes: list[Scope]) -> bool:
     )
 
 
-def _trains(scopes: set[Scope]) -> bool:
+def _trains(scopes: Set[Scope]) -> bool:
     return any(TRAINS.is_call(call) for scope in scopes for call in scope.calls)
 
 
@@ -455,7 +455,7 @@ def _is_sharded_elsewhere(model: Model, site: Call, modules: set[Module]) -> boo
     )
 
 
-def _differs_by_rank(scopes: set[Scope], site: Call) -> bool:
+def _differs_by_rank(scopes: Set[Scope], site: Call) -> bool:
     """Whether what is built, or drawn, may be another on each rank."""
     return _chooses_by_rank(site) or any(
         SEEDS_ALL.names(call.func) and any(PROCESSES.is_mentioned(a.value) for a in call.args)

@@ -133,11 +133,8 @@ class Data:
 
 @lru_cache(1 << 12)  # each number that is read of data asks, in each world for the same few
 def _place_in(key: str) -> int | None:
-    for found in PLACE.finditer(key):
-        is_item = found[0].startswith("[")
-        if is_item or key.find(")", 0, found.start()) < 0:
-            return int(found[1])
-    return None
+    found = (f for f in PLACE.finditer(key) if f[0][0] == "[" or ")" not in key[: f.start()])
+    return next((int(each[1]) for each in found), None)
 
 
 class Told(int):
@@ -170,11 +167,7 @@ class StandIns(Protocol):
 _OF_COLUMNS = frozenset({".isin", ".nunique", ".unique", ".value_counts", ".values"})
 
 
-class _NotMade:
-    pass
-
-
-NOT_MADE = _NotMade()
+NOT_MADE = object()
 
 
 class Given(Data):

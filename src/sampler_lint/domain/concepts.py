@@ -21,8 +21,8 @@ from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Index, 
 
 
 @functools.lru_cache(1 << 15)  # the same few thousand names are asked about again and again
-def _is_found(pattern: re.Pattern[str], name: str) -> bool:
-    return pattern.search(name) is not None
+def _is_found(pattern: str, flags: int, name: str) -> bool:  # a compiled one hashes all its code
+    return re.compile(pattern, flags).search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Concept:
             return False
         if len(name) > LONGEST_STRING:  # the code of a class: not to be kept
             return self.spelled.search(name) is not None
-        return _is_found(self.spelled, name)
+        return _is_found(self.spelled.pattern, self.spelled.flags, name)
 
     def names(self, expr: Expr) -> bool:
         """Whether the (last) name of a variable, an attribute or a class is about it."""

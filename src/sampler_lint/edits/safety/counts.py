@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from sampler_lint.analysis.reaching import is_apart
-from sampler_lint.analysis.values import Ext, FuncRef, Obj, Value
+from sampler_lint.analysis.values import Ext, FuncRef, Obj
 from sampler_lint.domain.concepts import EPOCH, SETS_EPOCH
-from sampler_lint.domain.epoch_calls import loops_over_stmt
+from sampler_lint.domain.epoch_calls import epoch_samplers, loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.navigation import makes_iterator, owner_of, statements, unparse, walk
@@ -63,15 +63,12 @@ def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
 
 
 def runs_again(model: Model, found: EpochLoop) -> bool:
-    """Whether a run of the program may come to the loop more than once with one loader."""
+    """Whether a run of the program may come to the loop more than once with one sampler."""
     loader = found.inner.loader
-    built = [call for call in (loader.site, loader.through) if call is not None]
-    making = {
-        each
-        for call in built
-        if call.stmt is not None
-        for each in loops_over_stmt(model, call.stmt)
-    }
+    kept = [each.sampler for each in epoch_samplers(model, loader)] or [loader]
+    built = [call for one in kept for call in (one.site, one.through) if call is not None]
+    stmts = [call.stmt for call in built if call.stmt is not None]
+    making = {each for stmt in stmts for each in loops_over_stmt(model, stmt)}
     if any(each not in making for each in loops_over_stmt(model, found.loop)):
         return True
     leading: dict[Scope, dict[Call, None]] = {}
@@ -79,7 +76,7 @@ def runs_again(model: Model, found: EpochLoop) -> bool:
     return is_repeated or any(
         not is_apart(one.stmt, other.stmt) and _share(model, one, other)
         for calls in leading.values()
-        for one, other in itertools.combinations(_with(model, loader, calls), 2)
+        for one, other in itertools.combinations(_with(model, kept, calls), 2)
         if one.stmt is not None and other.stmt is not None
     )
 
@@ -127,15 +124,16 @@ def _leads_again(
     return False
 
 
-def _with(model: Model, loader: Obj, calls: Iterable[Call]) -> list[Call]:
-    """The calls but those that hand over another loader."""
-    given = {call: _loaders(model, call) for call in calls}
-    return [call for call in calls if not given[call] or any(map(loader.may_be, given[call]))]
-
-
-def _loaders(model: Model, call: Call) -> list[Value]:
-    values = (value for arg in call.args for value in model.flow.values(arg.value))
-    return [value for value in values if model.role(value) == "loader"]
+def _with(model: Model, kept: list[Obj], calls: Iterable[Call]) -> list[Call]:
+    """The calls but those that hand over loaders which have another sampler."""
+    found: list[Call] = []
+    for call in calls:
+        given = [value for arg in call.args for value in model.flow.values(arg.value)]
+        loaders = [each for each in given if model.role(each) == "loader" and isinstance(each, Obj)]
+        held = [one.sampler for each in loaders for one in epoch_samplers(model, each)] or loaders
+        if not held or any(one.may_be(other) for one in kept for other in held):
+            found.append(call)
+    return found
 
 
 def _share(model: Model, one: Call, other: Call) -> bool:

@@ -389,7 +389,7 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
     for module in model.project.modules_in(program):
         for cls in module.facts.classes:
             if name in cls.bindings:  # a field, which whoever builds the object may give
-                for call in model.project.calls_named(cls.name):
+                for call in model.project.calls_near(cls.name, cls):
                     if (given := call.keyword(name)) is not None:
                         yield onward(step, Hop.ATTRIBUTE, given, call.scope, ())
             for binding in cls.bindings.get(name, ()):

@@ -342,11 +342,17 @@ def unparse(expr: Expr) -> str:
         return f"{unparse(expr.value)}[{unparse(expr.key)}]"
     if isinstance(expr, Bin) and expr.op in _OPERATORS:
         return f"{unparse(expr.left)} {_OPERATORS[expr.op]} {unparse(expr.right)}"
+    if isinstance(expr, Compare) and len(expr.ops) == 1:
+        return f"{unparse(expr.left)} {_OPERATORS[expr.ops[0]]} {unparse(expr.rights[0])}"
+    if isinstance(expr, Unary) and expr.op == "Not" and not isinstance(expr.operand, Choice):
+        return f"not {unparse(expr.operand)}"
     return "…"
 
 
 _OPERATORS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
+    "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=",
+    "Is": "is", "IsNot": "is not", "In": "in", "NotIn": "not in",
 }  # fmt: skip
 
 

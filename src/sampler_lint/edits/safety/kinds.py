@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.arguments import MISSING, handed_back, passed
 from sampler_lint.analysis.origins import part_of
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.domain.concepts import RANGES
@@ -211,9 +211,10 @@ class _Kinds:
         if name == "map" and args and not path:
             kind = builtin_type(_python(args[0]))
             return None if kind is None else issubclass(kind, int)
-        if makes_iterator(name) or not args:
-            return None
-        return self.element(args[0], path, given, depth)  # `tqdm(range(3))`, `list(range(3))`
+        handed = handed_back(name, items)
+        if handed is None and args and not makes_iterator(name):
+            handed = args[0]  # `tqdm(range(3))`
+        return self.element(handed, path, given, depth) if handed is not None else None
 
     def _is_of_program(self, func: Expr) -> bool:
         """Whether the program itself may define what is called."""

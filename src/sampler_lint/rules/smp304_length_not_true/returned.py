@@ -268,7 +268,7 @@ def _is_filled_before(model: Model, fillers: set[Scope], passing: set[Function])
         call.scope not in passing
         for filler in fillers
         if isinstance(filler, Function) and filler.name != "__iter__"
-        for call in model.project.calls_named(filler.name)
+        for call in model.project.calls_near(filler.name, filler)
     )
 
 

@@ -71,15 +71,20 @@ def changes(model: Model) -> Iterator[Change]:
     one iterator.
     """
     for loader in model.loaders:
-        turns = (*_epochs_of(model, loader), *_steps_of(model, loader))
-        copied = (v for name in _COPIED for v in model.passed_to(loader, name)) if turns else ()
-        copies = [part for value in copied for part in parts(model, value)]
-        for acts in turns:
-            for part in copies:
-                if isinstance(part, Obj) and isinstance(part.cls, Class):
-                    for scope, node, stmt, owner, name, read in _places(model, part.cls):
-                        if _is_it(model, owner, part) and acts(scope, stmt):
-                            yield Change(scope, node, name, read, part, loader)
+        for acts in (*_epochs_of(model, loader), *_steps_of(model, loader)):
+            yield from changes_of(model, loader, acts)
+
+
+def changes_of(
+    model: Model, loader: Obj, acts: _Acts = lambda scope, stmt: True
+) -> Iterator[Change]:
+    """Every place among those asked for that changes what a loader reads of its dataset."""
+    for copied in (v for name in _COPIED for v in model.passed_to(loader, name)):
+        for part in parts(model, copied):
+            if isinstance(part, Obj) and isinstance(part.cls, Class):
+                for scope, node, stmt, owner, name, read in _places(model, part.cls):
+                    if _is_it(model, owner, part) and acts(scope, stmt):
+                        yield Change(scope, node, name, read, part, loader)
 
 
 def _epochs_of(model: Model, loader: Obj) -> Iterator[_Acts]:

@@ -301,6 +301,8 @@ def _loader_expressions(
     source = model.module_of(found.loop.scope).source
     if not found.calls:
         inner = found.inner.source
+        if not means_the_same(inner, found.loop.scope):
+            return  # what is iterated here was said in another method, perhaps of another file
         values, code = model.flow.values(inner), text_of(source, inner)
         yield values, inner, code
         for wrapper in values if isinstance(inner, (Name, Attr)) and len(values) == 1 else ():

@@ -483,7 +483,7 @@ def stored_by_base(model: Model, module: Module, cls: Class) -> Iterator[Suspect
                 )
         elif found is not None and (
             is_read_only(found, name)
-            or (not found.decorators and (call := call_of(model, cls, found)) is not None)
+            or (not found.decorators and call_of(model, cls, found) is not None)
         ):
             is_method = not found.decorators
             effect = f"`{name}(…)` raises TypeError: what is stored is no function"

@@ -30,15 +30,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--whole",
         action="store_true",
-        help="all awkward programs, spellings and shapes that grow: by default some of them",
+        help="all awkward programs, spellings, shapes that grow and ways to end a run: by default "
+        "some of them",
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count calls last: where coverage is measured (`.ci/measured.py`), each counts twice as much.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only ``--whole`` asks for.
+
+    And count calls last: where coverage is measured (`.ci/measured.py`), each counts twice as much.
 
     That is in the first of several processes, which begins with the first of the tests.
     """
+    if not config.getoption("--whole"):
+        items[:] = [item for item in items if item.get_closest_marker("whole") is None]
     items.sort(key=lambda item: item.path.name == "test_growth.py")
 
 

@@ -145,12 +145,13 @@ def test_same_place_whatever_the_bytes(project, change):
 @pytest.mark.parametrize(
     "comment",
     [
-        b"# noqa",
         b"# noqa: SMP101",
         b"# noqa: E501",
-        b"# sampler-lint: ignore",
-        b"# sampler-lint: ignore[SMP101]",
         b"# sampler-lint: ignore[SMP2]",
+        *(
+            pytest.param(comment, marks=pytest.mark.whole)
+            for comment in (b"# noqa", b"# sampler-lint: ignore", b"# sampler-lint: ignore[SMP101]")
+        ),
     ],
 )
 def test_the_same_is_suppressed(project, comment):

@@ -106,7 +106,7 @@ def test_four_times_as_many_findings_are_at_most_five_times_the_telling(
     name: str, format_: str, found_by_size: Callable[[str, int, bool], Report]
 ) -> None:
     counted = []
-    for size in (1, SMALL, 4 * SMALL):
+    for size in (1, FEW, 4 * FEW):
         found = found_by_size(name, size, shows_edits(format_))
         assert len(found.findings) == size
         outcome = Outcome(found.findings, len(found.files), width=80)
@@ -116,7 +116,7 @@ def test_four_times_as_many_findings_are_at_most_five_times_the_telling(
 
 def test_four_times_as_many_findings_take_at_most_five_times_the_silencing(tmp_path: Path) -> None:
     counted = []
-    for size in (1, SMALL, 4 * SMALL):
+    for size in (1, FEW, 4 * FEW):
         tree = made(tmp_path, SHAPES["loaders_and_loops"], size)
         findings = check([str(tree)]).findings
         source = SourceFile("train.py", (tree / "train.py").read_bytes())

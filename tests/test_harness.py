@@ -900,6 +900,7 @@ def test_waiting_place_is_the_users_innermost_frame_of_the_main_thread():
 # -- any command
 
 
+@pytest.mark.whole  # `test_launchers.py` runs torchrun, too
 @pytest.mark.parametrize("name", ["SMP101/torch-batch-sampler"])
 def test_torchrun_gives_the_same_record(gloo_session, name):
     folder = FIXTURES / name / "bad"

@@ -304,7 +304,7 @@ print(json.dumps([len(set(given)), told]))
 """
 
 
-@pytest.mark.parametrize("parts", ["self.sub_epochs", "k"])
+@pytest.mark.parametrize("parts", ["self.sub_epochs", pytest.param("k", marks=pytest.mark.whole)])
 @pytest.mark.parametrize(
     ("operand", "code"), [("self.subnum_samples", "SMP401"), ("self.sub_num_samples", "SMP402")]
 )

@@ -566,7 +566,7 @@ def test_each_fault_of_the_page_has_its_test() -> None:
 
 
 def test_nothing_depends_on_the_order_of_sets(tmp_path: Path) -> None:
-    for case in all_cases():
+    for case in {case.code: case for case in all_cases()}.values():
         write_tree(tmp_path / case.name.replace("-", "_"), case.files("bad"))
     said = set()
     for seed in "01":

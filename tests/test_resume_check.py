@@ -171,6 +171,7 @@ def test_a_process_is_told_to_stop_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert seen.taken == 3 + learning.PATIENCE
 
 
+@pytest.mark.whole
 def test_merge_reports_on_records_of_several_nodes(
     project: Path, capfd, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -614,7 +614,14 @@ def test_progress_is_told_on_terminals_only(monkeypatch, capsys):
     assert capsys.readouterr().err == "sampler-lint trace: 10 s: rank 0: pass 1, 5 batches\n"
 
 
-@pytest.mark.parametrize("how", ["run", "spawn", "execve", "call", "execv"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "run",
+        "execve",
+        *(pytest.param(how, marks=pytest.mark.whole) for how in ("spawn", "call", "execv")),
+    ],
+)
 def test_a_program_given_a_path_of_its_own_is_recorded(tmp_path, how):
     (tmp_path / "reads.py").write_text(READS)
     (tmp_path / "starts.py").write_text(STARTS)
@@ -631,7 +638,10 @@ def test_a_program_given_a_path_of_its_own_is_recorded(tmp_path, how):
     ("start", "why"),
     [
         ("PYTHONPATH=mine exec {}", "PYTHONPATH was replaced by mine; append"),
-        ("unset PYTHONPATH; exec {}", "PYTHONPATH was removed from its environment"),
+        pytest.param(
+            *("unset PYTHONPATH; exec {}", "PYTHONPATH was removed from its environment"),
+            marks=pytest.mark.whole,
+        ),
         ("exec {} -I", "Python is run with -I"),
     ],
 )
@@ -664,6 +674,7 @@ def test_a_program_beside_the_interpreter_is_found(tmp_path, monkeypatch):
     assert startable(["launcher"], {}) == [str(ours / "launcher")]
 
 
+@pytest.mark.whole  # `test_launchers.py` runs torchrun, too
 def test_guide_shows_what_torchrun_gives(tmp_path):
     """The script and the transcript of the guide, which is an unmodified training script."""
     guide = (DOCS / "trace.md").read_text("utf-8")
@@ -831,7 +842,9 @@ def test_timeout_is_no_finding(project):
     assert "Nothing wrong was seen." in out
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.whole)]
+)
 def test_interrupt_ends_the_command_and_reports(project, number):
     folder = project(
         """

@@ -88,7 +88,9 @@ def write(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    "number", ["SIGKILL", "SIGINT", pytest.param("SIGTERM", marks=pytest.mark.whole)]
+)
 def test_wherever_it_is_ended_the_next_run_finds_all_or_none(
     tree: Path, how: str, number: str
 ) -> None:

@@ -86,6 +86,7 @@ _SPAWNERS = {
     "spawn": ("fn", 1),
     "start_processes": ("fn", 1),
     "Process": ("target", 0),
+    "Thread": ("target", 0),
     "launch": ("main_func", 0),
 }
 
@@ -521,7 +522,7 @@ class Calls(Attributes):
 
     def _start_spawned(self, function: Function, param: Param, var: Var) -> None:
         """What ``mp.spawn(function, args=(…))`` and ``Process(target=function, …)`` pass."""
-        for call, target, shift in self._spawned.get(function.name, ()):
+        for call, target, shift in self.spawned.get(function.name, ()):
             given = call.keyword("args")
             if given is None and shift and len(call.positional) > 1:
                 given = call.positional[1]
@@ -543,7 +544,7 @@ class Calls(Attributes):
             self._on(self._expr(target), start)
 
     @cached_property
-    def _spawned(self) -> dict[str, list[tuple[Call, Expr, int]]]:
+    def spawned(self) -> dict[str, list[tuple[Call, Expr, int]]]:
         """The calls that run a function elsewhere, by the name of what they run.
 
         Each with that, and with how many arguments it adds first.

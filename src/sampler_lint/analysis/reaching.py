@@ -88,7 +88,7 @@ def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | N
         first -= 1
         if here - first > MOST_REACHING:
             return None
-    chosen = [p for p in places[first:here] if not _is_apart(bindings[p].stmt, stmt)]
+    chosen = [p for p in places[first:here] if not is_apart(bindings[p].stmt, stmt)]
     loops = [loop for loop in stmt.ancestors() if isinstance(loop, (For, While))]
     for place in places[here : bisect_right(orders, loops[-1].last_order)] if loops else ():
         bound = bindings[place].stmt
@@ -224,7 +224,7 @@ def _beside(bound: Stmt, stmt: Stmt) -> Stmt | None:
     return next((each for each in bound.ancestors() if _dominates(each, stmt)), None)
 
 
-def _is_apart(bound: Stmt | None, stmt: Stmt) -> bool:
+def is_apart(bound: Stmt | None, stmt: Stmt) -> bool:
     """Whether the statements are in two branches of one ``if``, of which no loop runs both."""
     for each in bound.ancestors() if bound is not None else ():
         if each.encloses(stmt):

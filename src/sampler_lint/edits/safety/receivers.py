@@ -29,7 +29,7 @@ from sampler_lint.analysis.values import (
     Value,
     View,
 )
-from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
+from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES, PROTOCOL
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
@@ -48,6 +48,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
+    Const,
     Expr,
     Function,
     If,
@@ -284,6 +285,9 @@ def _other(
             if is_none and stmt is not None and _is_gone_over(model, expr, stmt):
                 continue
             return f"`{ast.unparse(base)}` may also be {shown(value)}"
+        reader = changed.new.parents[base]
+        if isinstance(reader, ast.Attribute) and _lacks(model, value, reader.attr):
+            return f"`{ast.unparse(base)}` may also be {shown(value)}, without `{reader.attr}`"
     if isinstance(expr, Attr) and (reason := _stored_unseen(model, expr)):
         return reason
     made = [*origins(model.flow, expr, _FROM, scope=scope), *_stored(model, expr)]
@@ -486,7 +490,31 @@ def _refuses_epoch(model: Model, value: Obj) -> str | None:
         return Refuted(f"`{value.name}.set_epoch` takes more than an epoch")
     if any(isinstance(stmt, Raise) for stmt in method.body):
         return Refuted(f"`{value.name}.set_epoch` raises an error")
+    if any(isinstance(stmt, Raise) and _asks_itself(stmt) for stmt in statements(method.body)):
+        return f"`{value.name}.set_epoch` does not take every epoch"
+    for store in method.stores:
+        if not (isinstance(store.value, Const) and isinstance(store.target, Attr)):
+            continue
+        for other in model.project.stores_near(store.target.name, method):
+            scope = other.scope
+            is_beside = scope.name not in PROTOCOL and scope.name != "__init__"
+            if is_beside and isinstance(scope, Function) and scope.cls is method.cls is not None:
+                return f"`{value.name}.set_epoch` undoes what `{scope.name}` sets"
     return None
+
+
+def _asks_itself(stmt: Stmt) -> bool:
+    """Whether a statement hangs on what the object has kept."""
+    tests = [each.test for each in stmt.ancestors() if isinstance(each, If)]
+    return any(isinstance(part, Attr) for test in tests for part in walk(test))
+
+
+def _lacks(model: Model, value: Value, name: str) -> bool:
+    """Whether an object of the program certainly has no such attribute."""
+    if not (isinstance(value, Obj) and isinstance(value.cls, Class) and value.site is not None):
+        return False
+    known = model.attributes(value.cls)
+    return known.open is None and name not in known.names
 
 
 def _takes_epoch(model: Model, value: Value) -> bool:

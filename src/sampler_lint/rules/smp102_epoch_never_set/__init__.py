@@ -31,6 +31,7 @@ from sampler_lint.domain.samplers import (
 )
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name
+from sampler_lint.edits.safety.counts import runs_again
 from sampler_lint.findings import Applicability, Fix, Grade, Place, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (
@@ -55,11 +56,9 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     For,
-    Function,
     Loop,
     Name,
     Stmt,
-    While,
     last_name,
 )
 
@@ -241,7 +240,7 @@ def _count_restarts(model: Model, missing: Sequence[_Missing], editor: Editor) -
         return None  # other passes would have the same numbers
     if len(missing) > 1 or found.calls or restart.scope is not loop.scope:
         return None
-    if _may_run_again(model, loop):
+    if runs_again(model, found):
         return None  # it would count from 0 once more
     receiver = _receiver(model, found, reached)
     if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
@@ -256,15 +255,6 @@ def _count_restarts(model: Model, missing: Sequence[_Missing], editor: Editor) -
     safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
     title = f"Count the passes and call `{line}` before each after the first"
     return editor.fix(title, safe, f"what `{receiver.code}` is may not be known")
-
-
-def _may_run_again(model: Model, loop: Stmt) -> bool:
-    """Whether the program may come to a loop more than once: in another, or by several calls."""
-    callers = model.flow.callers(loop.scope) if isinstance(loop.scope, Function) else []
-    return len(callers) > 1 or any(
-        stmt is None or any(isinstance(each, (For, While)) for each in stmt.ancestors())
-        for stmt in (loop, *(call.stmt for call in callers))
-    )
 
 
 def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> Fix | None:

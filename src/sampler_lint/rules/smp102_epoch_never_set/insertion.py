@@ -174,7 +174,10 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver |
         if is_surely_set(name, loop) and any(map(reached.sampler.may_be, model.flow.values(name)))
     ]
     # One call may have built several, and which of them is read here its loader knows.
-    if names and all(is_one_object(model.flow, names[0], name) for name in names):
+    is_kept = not any(
+        isinstance(n, Name) and _is_replaced(loop, n) for n in walk(found.inner.source)
+    )
+    if names and is_kept and all(is_one_object(model.flow, names[0], name) for name in names):
         return _guarded(model, module, reached, names[0].id, model.flow.values(names[0]))
     for values, base, code in _loader_expressions(model, found):
         loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
@@ -368,7 +371,17 @@ def _given_for_base(model: Model, found: EpochLoop, call: Call) -> Expr | None:
 
 
 def _bound_inside(loop: Loop, name: Name) -> bool:
-    return any(
+    return True in _bound(loop, name)
+
+
+def _is_replaced(loop: Loop, name: Name) -> bool:
+    """Whether a turn may give a variable another value than it had before the loop."""
+    return _bound(loop, name) == {True, False}
+
+
+def _bound(loop: Loop, name: Name) -> set[bool]:
+    """Whether the assignments to a variable are inside the loop."""
+    return {
         binding.stmt is not None and binding.stmt is not loop and loop.encloses(binding.stmt)
         for binding in name.scope.bindings.get(name.id, ())
-    )
+    }

@@ -59,10 +59,17 @@ def changes(model: Model) -> Iterator[Change]:
     """
     for loader in model.loaders:
         for acts in (*_epochs_of(model, loader), *_steps_of(model, loader)):
-            for copied in (v for name in _COPIED for v in model.passed_to(loader, name)):
-                for part in parts(model, copied):
-                    if isinstance(part, Obj) and isinstance(part.cls, Class):
-                        yield from _changes(model, loader, part, part.cls, acts)
+            yield from changes_of(model, loader, acts)
+
+
+def changes_of(
+    model: Model, loader: Obj, acts: _Acts = lambda scope, stmt: True
+) -> Iterator[Change]:
+    """Every place among those asked for that changes what a loader reads of its dataset."""
+    for copied in (v for name in _COPIED for v in model.passed_to(loader, name)):
+        for part in parts(model, copied):
+            if isinstance(part, Obj) and isinstance(part.cls, Class):
+                yield from _changes(model, loader, part, part.cls, acts)
 
 
 def _epochs_of(model: Model, loader: Obj) -> Iterator[_Acts]:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import EVERYWHERE, LOCAL, Hop, Step, origins, scope_of
 from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.catalog.torch import SPLITS
+from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import GENERATORS, ORDERS, RESTORES, SEEDS_ONE
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.draws import is_module, seeded, shuffled_by
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
-from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart
+from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from
@@ -137,7 +138,11 @@ def own_draws(model: Model) -> Iterator[OwnDraw]:
                 if not isinstance(call, Call) or call in seen:
                     continue
                 seen.add(call)
-                if is_test(model.module_of(call.scope)) or is_guarded(call) or agrees(call.scope):
+                if (
+                    is_test(model.module_of(call.scope))
+                    or is_guarded(call)
+                    or agrees(call.scope, call)
+                ):
                     continue
                 found = next(_apart(model, call, program), None)
                 if found is not None:
@@ -154,7 +159,7 @@ def shared_own_draws(model: Model, module: Module) -> Iterator[OwnDraw]:
         for call in ORDERS.calls_in(scope.calls) if isinstance(scope, Function) else ():
             given = _generator(model, call)
             seeds = _all_seeds(model, given) if given is not None else []
-            if not seeds or is_guarded(call) or agrees(scope) or not is_shared(model, call):
+            if not seeds or is_guarded(call) or agrees(scope, call) or not is_shared(model, call):
                 continue
             found = [next(_apart_by(model, call, seed, program), None) for seed in seeds]
             if all(found):

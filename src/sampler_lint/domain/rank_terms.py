@@ -26,6 +26,7 @@ from sampler_lint.analysis.origins import (
     read_of,
     stored,
 )
+from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, FIRST_RANK, RANK
 from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
 from sampler_lint.domain.model import Model
@@ -413,11 +414,6 @@ def _built_with(model: Model, step: Step, owner: Expr, name: str) -> Iterator[St
             elif arg.stars == 2:
                 for value, frames in entries(model.flow, arg.value, name):
                     yield onward(step, Hop.ATTRIBUTE, value, call.scope, frames)
-
-
-def agrees(scope: Scope) -> bool:
-    """Whether the function talks to the other ranks, so that they may agree on a value."""
-    return any(map(COLLECTIVE.says, scope.called))
 
 
 def runs_on_one_rank(model: Model, test: Expr, scope: Scope) -> bool:

@@ -12,13 +12,14 @@ from sampler_lint.analysis.fillings import put_in_list
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog.torch import SPLITS
+from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, WORLD_SIZE, library_of
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
-from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart, is_rank
+from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
 from sampler_lint.domain.ranks import chains, is_guarded
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.domain.workers import WORKED
@@ -140,7 +141,7 @@ def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
         for module in model.project.modules_in(program)
         if not is_test(module)
         for scope in module.facts.scopes
-        if isinstance(scope, Function) and not agrees(scope)
+        if isinstance(scope, Function)
         for draw in _shared_draws(model, module, scope)
     ]
 
@@ -149,7 +150,7 @@ def _shared_draws(model: Model, module: Module, scope: Function) -> Iterator[Glo
     for call in ORDERS.calls_in(scope.calls):
         library = library_drawn_from(model, call)
         share = _taken(model, scope, call, partial(operator.is_, call)) if library else None
-        if library is None or share is None or is_guarded(call):
+        if library is None or share is None or is_guarded(call) or agrees(scope, call):
             continue
         if _is_partition(model, share[0]) and not any(map(_seeds_itself, (scope, share[1]))):
             who = scope.name if scope.cls is None else scope.cls.name

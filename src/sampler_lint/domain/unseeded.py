@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.divided import dividing_samplers, is_drawn_once, ordered_before
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test, program_files
-from sampler_lint.domain.rank_terms import agrees
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.seeds import seeding_files
 from sampler_lint.domain.shards import GlobalDraw, draws, shared_draws
@@ -47,7 +47,7 @@ def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
             if (
                 not is_test(draw.module)
                 and not is_guarded(draw.call)
-                and not agrees(draw.call.scope)
+                and not agrees(draw.call.scope, draw.call)
                 and not _may_be_seeded(model, program, draw)
             ):
                 yield draw, certain

@@ -8,6 +8,7 @@ from itertools import chain
 
 from sampler_lint.analysis.origins import LOCAL, given_by, only, scope_of
 from sampler_lint.analysis.values import Lit, Obj
+from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.divided import (
     OwnDraw,
     is_drawn_once,
@@ -18,7 +19,7 @@ from sampler_lint.domain.divided import (
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
-from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart, is_rank
+from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
 from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_programs
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.shards import (
@@ -183,7 +184,7 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
     if term is None:
         return _drawn_seed(model, module, sampler, site, given)
     keeps = _keeps_seed(model, sampler)
-    if keeps is not None and agrees(keeps.scope):
+    if keeps is not None and agrees(keeps.scope, *_kept(keeps)):
         return None
     if term.whole is not given:
         seen.add(term.whole)
@@ -233,7 +234,9 @@ def _drawn_seed(
     """The seed comes from the clock or the system, and nothing makes the ranks agree on it."""
     step, source = drawn_apart(model, given) or (None, None)
     keeps = _keeps_seed(model, sampler) if step is not None else None
-    if step is None or agrees(site.scope) or (keeps is not None and agrees(keeps.scope)):
+    if step is None or agrees(site.scope, given):
+        return None
+    if keeps is not None and agrees(keeps.scope, *_kept(keeps)):
         return None
     why: tuple[Related, ...] = ()
     if step.scope is not site.scope:
@@ -247,6 +250,10 @@ def _drawn_seed(
         effect=_SHARES_OVERLAP,
         advice="pass a seed that is set, or broadcast that of rank 0",
     )
+
+
+def _kept(store: Store) -> list[Expr]:
+    return [one for one in (store.value, store.target) if one is not None]
 
 
 def _keeps_seed(model: Model, sampler: Obj) -> Store | None:
@@ -282,7 +289,7 @@ def _epochs_given(model: Model) -> Iterator[Suspect]:
             if _shuffles_what_it_divides(model, sampler)
         ]
         term = differs(model, given, call.scope) if samplers else None
-        if term is None or agrees(call.scope):
+        if term is None or agrees(call.scope, given):
             continue
         yield Suspect(
             module,

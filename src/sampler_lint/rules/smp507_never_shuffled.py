@@ -8,6 +8,7 @@ from functools import partial
 from sampler_lint import catalog
 from sampler_lint.analysis.values import FuncRef, Obj
 from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.copies import changes_of
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -19,7 +20,7 @@ from sampler_lint.domain.epochs import (
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.domain.passes import passes_near
+from sampler_lint.domain.passes import Pass, passes_near
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
@@ -29,7 +30,19 @@ from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
-from sampler_lint.syntax.nodes import Call, Choice, Class, Const, Expr, For, Function, If, dotted
+from sampler_lint.syntax.nodes import (
+    Call,
+    Choice,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Index,
+    Seq,
+    dotted,
+)
 
 #: What speaks against every fix that is not safe.
 _MEANT = "one order of the data may be meant"
@@ -59,8 +72,10 @@ class NeverShuffled(Rule):
     Fix safety:
         `shuffle=sampler is None`, where the sampler is a variable. Safe if every loader that the
         call builds is for training, its function is called once, and the class of the dataset is
-        known; torch refuses to shuffle an iterable one. No fix where the sampler is an expression
-        in the call. `shuffle=True` is unsafe: a program may rely on the order.
+        known; torch refuses to shuffle an iterable one. Unsafe where the program changes what the
+        dataset holds, or puts something where the number of the batch says. No fix where the
+        sampler is an expression in the call. `shuffle=True` is unsafe: a program may rely on the
+        order.
 
     How it is proved:
         Invariant `shuffles`: run as one process, all epochs have one order; after the fix each
@@ -100,7 +115,13 @@ class NeverShuffled(Rule):
                 continue
             name = dotted(sampler)
             advice = f"pass `shuffle={name} is None`" if name else "pass `shuffle=True` there"
-            safe = bool(trained) and all(trained) and _is_for_training(model, loader, data)
+            safe = (
+                bool(trained)
+                and all(trained)
+                and _is_for_training(model, loader, data)
+                and not any(changes_of(model, loader))
+                and not any(map(_keeps_places, passes_near(model, loader.site.scope)))
+            )
             yield Suspect(
                 model.module_of(loader.site.scope),
                 loader.site.func,
@@ -119,6 +140,19 @@ class NeverShuffled(Rule):
                 effect="training then reads the samples in one order in every epoch",
                 advice=advice,
             )
+
+
+def _keeps_places(found: Pass) -> bool:
+    """Whether a pass puts something where the number of the batch says."""
+    loop = found.stmt
+    if not isinstance(loop, For) or not isinstance(loop.target, Seq) or not loop.target.items:
+        return False
+    number = dotted(loop.target.items[0])
+    return number is not None and any(
+        isinstance(store.target, Index)
+        and any(dotted(part) == number for part in walk(store.target.key))
+        for store in loop.scope.stores_in(loop)
+    )
 
 
 def _is_handed_by_class(loader: Obj, given: Expr | None) -> bool:

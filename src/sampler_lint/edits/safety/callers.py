@@ -11,15 +11,23 @@ from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import Ext, Unknown
 from sampler_lint.domain.concepts import LOOKS
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.meaning import scope_at
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree
 from sampler_lint.source import SourceError, SourceFile
-from sampler_lint.syntax.nodes import Expr, Function, Param
+from sampler_lint.syntax.nodes import Expr, Function, Param, Scope
 from sampler_lint.workspace.project import Module
 
 
 def new_parameters(model: Model, changes: Mapping[str, tuple[Module, Changed]]) -> str | None:
     """What speaks against the parameters that the fix adds."""
-    for _, changed in changes.values():
+    edited = {
+        scope_at(module, old)
+        for module, changed in changes.values()
+        for old, new in changed.same.items()
+        if isinstance(old, FUNCTIONS) and isinstance(new, FUNCTIONS)
+        if _parameters(old) != _parameters(new)
+    }
+    for module, changed in changes.values():
         for old, new in changed.same.items():
             if not isinstance(old, FUNCTIONS) or not isinstance(new, FUNCTIONS):
                 continue
@@ -28,8 +36,23 @@ def new_parameters(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
             if [name for name in after if name in before] != before:
                 return f"`{old.name}` would take its arguments in another order"
             for name in added:
-                if reason := _not_passed(model, changes, changed, new, name):
+                reason = _not_passed(model, changes, changed, new, name)
+                if reason := reason or _passed_to_others(
+                    model, scope_at(module, old), name, edited
+                ):
                     return reason
+    return None
+
+
+def _passed_to_others(
+    model: Model, function: Scope | None, name: str, edited: set[Scope | None]
+) -> str | None:
+    """Another function that a caller may call instead, and that takes no such argument."""
+    for call in model.flow.callers(function) if isinstance(function, Function) else ():
+        for other in model.flow.callees(call):
+            takes = other.param(name) or any(one.kind == "kwarg" for one in other.params)
+            if other not in edited and not takes:
+                return f"{model.place(call.scope, call)} may call another `{other.name}`"
     return None
 
 
@@ -54,8 +77,7 @@ def _not_passed(
         return f"`{function.name}` is a method, whose callers are not all known"
     for shown, tree in _trees(model, changes, name):
         for node in ast.walk(tree.root):
-            is_stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-            if is_stored and node.attr == name:  # type: ignore[attr-defined]
+            if _is_stored(tree, node, name):
                 return f"`{name}` is replaced in {_place(shown, node)}"
             if _names_it(node, name) and not isinstance(node, ast.alias):
                 call = tree.parents.get(node)
@@ -76,6 +98,16 @@ def _not_passed(
                 if not _passes(call, parameter):
                     return f"{_place(shown, call)} does not pass `{parameter}`"
     return None
+
+
+def _is_stored(tree: Tree, node: ast.AST, name: str) -> bool:
+    """Whether something else gets the name of a function, as an attribute or in its module."""
+    if isinstance(node, ast.Name):
+        is_global = not any(isinstance(one, FUNCTIONS) for one in tree.around(node))
+        return not isinstance(node.ctx, ast.Load) and node.id == name and is_global
+    if isinstance(node, ast.Attribute):
+        return not isinstance(node.ctx, ast.Load) and node.attr == name
+    return isinstance(node, ast.Global) and name in node.names
 
 
 def _trees(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from sampler_lint.analysis.reaching import is_apart
-from sampler_lint.analysis.values import Ext, FuncRef, Obj
-from sampler_lint.domain.concepts import EPOCH, SETS_EPOCH
-from sampler_lint.domain.epoch_calls import epoch_samplers, loops_over_stmt
+from sampler_lint.analysis.values import Ext
+from sampler_lint.domain.concepts import EPOCH, RESTORES, SETS_EPOCH
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.repeated import runs_again
 from sampler_lint.syntax.navigation import makes_iterator, owner_of, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -20,11 +18,10 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Const,
+    Expr,
     For,
-    Function,
     Loop,
     Name,
-    Scope,
     Stmt,
     Store,
     While,
@@ -58,93 +55,8 @@ def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
     if len(given) > 1 and not isinstance(given[0], Const):
         return None
     if runs_again(model, found):
-        return "the loop runs again with the same loader, and counts from its start"
+        return "the program reads the sampler again, and counts from its start"
     return None
-
-
-def runs_again(model: Model, found: EpochLoop) -> bool:
-    """Whether a run of the program may come to the loop more than once with one sampler."""
-    loader = found.inner.loader
-    kept = [each.sampler for each in epoch_samplers(model, loader)] or [loader]
-    built = [call for one in kept for call in (one.site, one.through) if call is not None]
-    stmts = [call.stmt for call in built if call.stmt is not None]
-    making = {each for stmt in stmts for each in loops_over_stmt(model, stmt)}
-    if any(each not in making for each in loops_over_stmt(model, found.loop)):
-        return True
-    leading: dict[Scope, dict[Call, None]] = {}
-    is_repeated = _leads_again(model, found.loop.scope, _running(model, built), [], leading)
-    return is_repeated or any(
-        not is_apart(one.stmt, other.stmt) and _share(model, one, other)
-        for calls in leading.values()
-        for one, other in itertools.combinations(_with(model, kept, calls), 2)
-        if one.stmt is not None and other.stmt is not None
-    )
-
-
-def _running(model: Model, calls: list[Call]) -> set[Scope]:
-    """The scopes that run some calls: of themselves, or by what they call."""
-    running: dict[Scope, None] = {call.scope: None for call in calls}
-    todo = [*running]
-    for scope in todo:
-        for call in model.flow.callers(scope) if isinstance(scope, Function) else ():
-            if call.scope not in running:
-                running[call.scope] = None
-                todo.append(call.scope)
-    return {*running}
-
-
-def _leads_again(
-    model: Model,
-    scope: Scope,
-    making: set[Scope],
-    behind: list[Scope],
-    leading: dict[Scope, dict[Call, None]],
-) -> bool:
-    """Collect the calls that lead to a scope, by where they stand; whether it may lead to itself.
-
-    No further than to what makes the loader: that makes another when it runs again. A function that
-    Python or a library calls may be called again.
-    """
-    if not isinstance(scope, Function) or scope in making:
-        return False
-    callers = [*model.flow.callers(scope)]
-    for call, target, _ in model.flow.spawned.get(scope.name, ()):
-        if any(isinstance(v, FuncRef) and v.function is scope for v in model.flow.values(target)):
-            callers.append(call)
-    if not callers:
-        return scope.name == "<lambda>" or (scope.cls is not None and scope.name.endswith("__"))
-    for call in callers:
-        if call.scope in (scope, *behind):
-            return True
-        is_known = call.scope in leading
-        leading.setdefault(call.scope, {})[call] = None
-        onward = [scope, *behind]
-        if not is_known and _leads_again(model, call.scope, making, onward, leading):
-            return True
-    return False
-
-
-def _with(model: Model, kept: list[Obj], calls: Iterable[Call]) -> list[Call]:
-    """The calls but those that hand over loaders which have another sampler."""
-    found: list[Call] = []
-    for call in calls:
-        given = [value for arg in call.args for value in model.flow.values(arg.value)]
-        loaders = [each for each in given if model.role(each) == "loader" and isinstance(each, Obj)]
-        held = [one.sampler for each in loaders for one in epoch_samplers(model, each)] or loaders
-        if not held or any(one.may_be(other) for one in kept for other in held):
-            found.append(call)
-    return found
-
-
-def _share(model: Model, one: Call, other: Call) -> bool:
-    """Whether two calls, of methods of known objects, may be of one object."""
-    if not (isinstance(one.func, Attr) and isinstance(other.func, Attr)):
-        return True
-    if unparse(one.func.value) == unparse(other.func.value):
-        return True
-    values = model.flow.values(other.func.value)
-    owners = [each for each in model.flow.values(one.func.value) if isinstance(each, Obj)]
-    return any(owner.may_be(value) for owner in owners for value in values)
 
 
 def _goes_on(model: Model, found: EpochLoop) -> str | None:
@@ -174,13 +86,22 @@ def _other_counts(model: Model, loop: Loop, told: str) -> Iterator[str]:
             text = unparse(target)
             if text == told and (is_own or isinstance(stmt, Assign)):
                 yield f"the loop itself changes `{told}`"
-            if text != told and EPOCH.is_mentioned(target) and _counts_turns(loop, stmt, told):
+            is_epoch = EPOCH.is_mentioned(target) or _is_restored(model, target)
+            if text != told and is_epoch and _counts_turns(loop, stmt, told):
                 yield f"`{text}` may be the epoch that the program counts"
     for call in loop.scope.calls_in(loop):
         for callee in model.flow.callees(call):
             for store in callee.stores if not SETS_EPOCH.says(callee.name) else ():
                 if isinstance(store.target, Attr) and _may_count(store, told):
                     yield f"`{last_name(call.func)}` may change `{unparse(store.target)}`"
+
+
+def _is_restored(model: Model, target: Expr) -> bool:
+    """Whether a resumed run gets the number that was reached."""
+    return isinstance(target, Attr) and any(
+        RESTORES.says(store.scope.name)
+        for store in model.project.stores_near(target.name, target.scope)
+    )
 
 
 def _counts_turns(loop: Loop, stmt: Assign | AugAssign, told: str) -> bool:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from sampler_lint.analysis.values import FuncRef, Obj, Value
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.kinds import scope_at
-from sampler_lint.edits.safety.meaning import original, scopes_of
+from sampler_lint.edits.safety.meaning import original, scope_at, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.receivers import statements_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree

@@ -46,7 +46,6 @@ from sampler_lint.syntax.nodes import (
     dotted,
     last_name,
 )
-from sampler_lint.workspace.project import Module
 
 _INTS = frozenset({"len", "ord", "hash", "id"})
 #: What gives a tuple for each item.
@@ -266,19 +265,6 @@ def _not_none(choice: Choice) -> Expr | None:
             return None
         test = test.left
     return wanted if dotted(test) is not None and dotted(test) == dotted(wanted) else None
-
-
-def scope_at(module: Module, node: ast.AST | None) -> Scope | None:
-    """The model's scope for a module, function or class of the file as it is."""
-    if isinstance(node, ast.Module):
-        return module.facts
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        place = node.name, node.lineno, node.col_offset
-        known: dict[tuple[str, int, int], Scope] = module.facts.memo.setdefault(scope_at, {})
-        if not known:
-            known.update(((s.name, s.row, s.col), s) for s in reversed([*module.facts.scopes]))
-        return known.get(place)
-    return None
 
 
 def _all(kinds: Iterable[bool | None]) -> bool | None:

@@ -14,6 +14,7 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree, win
 from sampler_lint.findings import Edit, Refuted
 from sampler_lint.limits import LONGEST_QUOTED, MOST_LOOKS
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.nodes import Scope
 from sampler_lint.workspace.project import Module
 
 
@@ -373,3 +374,16 @@ def _shown(node: ast.AST) -> str:
 
 
 __all__ = ["always", "changed_by", "original", "reads", "rebound", "restructured", "scopes_of"]
+
+
+def scope_at(module: Module, node: ast.AST | None) -> Scope | None:
+    """The model's scope for a module, function or class of the file as it is."""
+    if isinstance(node, ast.Module):
+        return module.facts
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        place = node.name, node.lineno, node.col_offset
+        known: dict[tuple[str, int, int], Scope] = module.facts.memo.setdefault(scope_at, {})
+        if not known:
+            known.update(((s.name, s.row, s.col), s) for s in reversed([*module.facts.scopes]))
+        return known.get(place)
+    return None

@@ -10,7 +10,7 @@ from itertools import chain
 
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import handed_on
-from sampler_lint.edits.safety.kinds import scope_at
+from sampler_lint.edits.safety.meaning import scope_at
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Place
 from sampler_lint.source import SourceError, SourceFile

@@ -8,8 +8,7 @@ from collections.abc import Container, Iterator
 from sampler_lint.domain.concepts import CONFIG, ITERATES, LOOKS, awaits_error
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import runs_on_one_rank
-from sampler_lint.edits.safety.kinds import scope_at
-from sampler_lint.edits.safety.meaning import assigned, scopes_of
+from sampler_lint.edits.safety.meaning import assigned, scope_at, scopes_of
 from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.receivers import statements_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree

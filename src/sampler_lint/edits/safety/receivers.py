@@ -35,8 +35,7 @@ from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import unseen
 from sampler_lint.edits.safety.counts import miscounted
-from sampler_lint.edits.safety.kinds import scope_at
-from sampler_lint.edits.safety.meaning import original, scopes_of
+from sampler_lint.edits.safety.meaning import original, scope_at, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.outlines import unread
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
@@ -582,10 +581,16 @@ def _made_anew(model: Model, module: Module, changed: Changed, func: ast.expr) -
             called = path(node.func)
             if called != "super" and called not in ASKS_BY_NAME.called:
                 return _given_by_call(model, module, changed, node)
-        if isinstance(node, ast.Attribute) and node is not func:
-            for prop in model.properties(node.attr):
-                if _makes(prop):
-                    return f"the property `{node.attr}` may make another object at each access"
+        name = node.attr if isinstance(node, ast.Attribute) and node is not func else ""
+        if reason := worked_out_anew(model, name):
+            return reason
+    return None
+
+
+def worked_out_anew(model: Model, name: str) -> str | None:
+    """A property of that name that makes something each time it is read."""
+    if any(map(_makes, model.properties(name))):
+        return f"the property `{name}` may make another object at each access"
     return None
 
 

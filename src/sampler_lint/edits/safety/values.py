@@ -17,10 +17,10 @@ from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.signatures import never_in, refuser
 from sampler_lint.edits.safety.callers import is_wrapped, unseen_call
-from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class, scope_at
-from sampler_lint.edits.safety.meaning import always, scopes_of
+from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class
+from sampler_lint.edits.safety.meaning import always, scope_at, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
-from sampler_lint.edits.safety.receivers import asked, in_model, receiver, shown
+from sampler_lint.edits.safety.receivers import asked, in_model, receiver, shown, worked_out_anew
 from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
@@ -463,7 +463,7 @@ class Values:
         if not isinstance(scope, Class):
             return None
         where = f"{node.value.id}.{node.attr}"
-        if reason := self._gone(node.attr):
+        if reason := self._gone(node.attr) or worked_out_anew(self._model, node.attr):
             return reason
         stmt = self._tree.statement(node)
         before = self._changed.back.get(stmt) if stmt is not None else None

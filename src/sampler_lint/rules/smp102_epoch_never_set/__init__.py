@@ -22,6 +22,7 @@ from sampler_lint.domain.epochs import (
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import have_no_object
 from sampler_lint.domain.pipelines import unmoved_streams
+from sampler_lint.domain.repeated import runs_again
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
     sharding_programs,
@@ -31,7 +32,6 @@ from sampler_lint.domain.samplers import (
 )
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name
-from sampler_lint.edits.safety.counts import runs_again
 from sampler_lint.findings import Applicability, Fix, Grade, Place, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp102_epoch_never_set.insertion import (

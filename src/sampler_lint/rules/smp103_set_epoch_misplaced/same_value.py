@@ -87,8 +87,20 @@ def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     if not _same_in_every_turn(model, loop, argument):
         return None
     is_plain = is_of_turns(loop, argument) or bool(model.flow.constants(argument))
+    if epoch is not None and not EPOCH.is_mentioned(argument):
+        is_plain = is_plain and not _counts_others(loop, epoch)
     safe = Applicability.SAFE if is_plain else Applicability.UNSAFE
     return _repeated(model, loop, call, safe)
+
+
+def _counts_others(loop: Loop, epoch: Expr) -> bool:
+    """Whether a loop says what it counts, and that this is something else than epochs."""
+    counted = [epoch]
+    if isinstance(loop, For) and isinstance(loop.iter, Call):
+        counted += loop.iter.positional
+    named = [one for each in counted for one in walk(each) if isinstance(one, (Name, Attr))]
+    is_said = any(last_name(one) != "_" for one in named)
+    return is_said and not any(map(EPOCH.is_mentioned, counted))
 
 
 def _at_one_value(model: Model, loop: Loop, call: Call) -> tuple[If, Expr] | None:

@@ -40,6 +40,7 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     goes_on_before,
     goes_over_again,
     receiver_for,
+    takes_first,
 )
 from sampler_lint.rules.smp102_epoch_never_set.setters import (
     leads_to,
@@ -284,6 +285,8 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             safe, because = Applicability.UNSAFE, f"what `{receiver.code}` is may not be known"
         elif goes_over_again(model, found):
             safe, because = Applicability.UNSAFE, "each turn goes over it twice, with one order"
+        elif takes_first(found):
+            safe, because = Applicability.UNSAFE, "each turn may be meant to take the same batch"
         elif told_holder(model, found) is not None:
             safe, because = (
                 Applicability.UNSAFE,

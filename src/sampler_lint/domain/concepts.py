@@ -112,7 +112,12 @@ RANK = Concept(
     called=frozenset(
         {"get_rank", "get_local_rank", "get_global_rank", "local_rank", "global_rank", "rank"}
     ),
-    variables=frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "SLURM_LOCALID"}),
+    variables=frozenset(
+        {
+            *("RANK", "LOCAL_RANK", "SLURM_PROCID", "SLURM_LOCALID"),
+            *("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_RANK", "PMI_RANK"),
+        }
+    ),
     spelled=re.compile(
         r"^_?(?:(?:global|local|world|node|dist|ddp|dp|fsdp|data_parallel|process|proc|gpu|my|cur"
         r"|current|cuda|self|worker|trainer|distributed|shard)_?)*rank(?:_id|_idx)?$"

@@ -193,6 +193,8 @@ def _type(run: Run, value: Any) -> Any:
     run.stands_in = True  # of a number, or of a list, an array may stand there
     if isinstance(value, Array):
         return _ArrayType("an array")
+    if type(value) is Source:
+        return External("torch.utils.data.Dataset")
     if type(value) not in _PLAIN:
         raise CannotTellError("its type")
     return External(f"builtins.{type(value).__name__}")

@@ -53,6 +53,8 @@ def external_attribute(owner: External, name: str) -> Any:
         return 2**63 - 1
     if owner.dotted == "numpy" and name == "newaxis":
         return None
+    if name == "__name__":
+        return owner.dotted.rpartition(".")[2]
     BUDGET.text(len(owner.dotted) + len(name))
     return External(f"{owner.dotted}.{name}", owner.stream)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from sampler_lint.analysis.arguments import MISSING, handed_back, passed
 from sampler_lint.analysis.origins import part_of
 from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import Lit, Pack, Table
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import is_wrapped
@@ -35,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Imported,
+    Index,
     Map,
     Name,
     Param,
@@ -111,6 +113,13 @@ class _Kinds:
                     one for prop in self._model.properties(expr.name) for one in prop.returns
                 )
                 return _all([True, *(self.kind(one.value, given, depth) for one in returns)])
+            case Index():
+                # An entry of a dict that the program writes down.
+                held = self._model.flow.values(expr)
+                is_other = any(isinstance(one, (Pack, Table)) for one in held) or any(
+                    isinstance(one, Lit) and type(one.value) in {str, float} for one in held
+                )
+                return False if is_other else None
         return None
 
     def _call(self, call: Call, given: bool, depth: int) -> bool | None:

@@ -15,7 +15,6 @@ from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.parse import all_nodes
 from sampler_lint.workspace.project import Module
 
 #: What may set an attribute without a plain assignment to it.
@@ -24,7 +23,7 @@ _INDIRECT = rb"attr(?:__)?\(|set_defaults|update\(|__dict__|vars\(|\bdel\b"
 
 def set_elsewhere(model: Model, module: Module, value: ast.expr) -> str | None:
     """A place in the program that may set a seed, read by ``value``, to what is not shared."""
-    for node in all_nodes(value):
+    for node in ast.walk(value):
         if isinstance(node, ast.Attribute) and is_seed_name(node.attr):
             owner = _last(node.value)
             for place, store in _stores(model, module, node.attr):
@@ -55,19 +54,55 @@ def _stores(model: Model, module: Module, name: str) -> list[tuple[str, _Store]]
     if (program, name) not in known:
         found: list[tuple[str, _Store]] = []
         known[program, name] = found
-        for shown, root, is_read in _saying(model, program, name):
+        setters = _setters(model, program)
+        for shown, root, is_read in _saying(model, program, name, setters):
             tables = _tables(root)
-            for node in all_nodes(root):
-                stores = list(_sets(node, name, is_read, tables))
+            for node in ast.walk(root):
+                stores = [*_sets(node, name, is_read, tables), *_set_by(node, name, setters)]
                 found += ((f"{shown}:{node.lineno}", one) for one in stores)  # type: ignore[attr-defined]
     return known[program, name]
+
+
+def _setters(model: Model, program: str) -> frozenset[str]:
+    """The functions of a program that set attributes by names which they are given."""
+    known: dict[str, frozenset[str]] = model.memo.setdefault(_setters, {})
+    if program not in known:
+        known[program] = frozenset(
+            function.name
+            for each in _files(model, program)
+            for function in _functions_with_setattr(model, each)
+            if function.args.kwarg is not None
+        )
+    return known[program]
+
+
+def _functions_with_setattr(model: Model, file: str) -> Iterator[ast.FunctionDef]:
+    try:
+        data = model.project.bytes_of(file)
+        if b"setattr(" not in data:
+            return
+        root = ast.parse(SourceFile(file, data).text)
+    except (SourceError, SyntaxError, ValueError, RecursionError):
+        return
+    for function in (one for one in ast.walk(root) if isinstance(one, ast.FunctionDef)):
+        calls = (one for one in ast.walk(function) if isinstance(one, ast.Call))
+        if any(path(one.func) == "setattr" and len(one.args) > 1 for one in calls):
+            yield function
+
+
+def _set_by(node: ast.AST, name: str, setters: Collection[str]) -> Iterator[_Store]:
+    """What a call hands to a function that sets an attribute of that name to it."""
+    if isinstance(node, ast.Call) and _last(node.func) in setters:
+        yield from (_Store(keyword.value) for keyword in node.keywords if keyword.arg == name)
 
 
 def _last(node: ast.expr) -> str:
     return ast.unparse(node).rpartition(".")[2]
 
 
-def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Module, bool]]:
+def _saying(
+    model: Model, program: str, name: str, setters: Collection[str] = ()
+) -> Iterator[tuple[str, ast.Module, bool]]:
     """The files that say the name, and may use it where the model does not see that.
 
     With each, as it is shown, whether the model looks at it, and not only at one name in it.
@@ -81,7 +116,10 @@ def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Mo
         try:
             data = model.project.bytes_of(each)
             is_read = each in looked_at
-            if name.encode() not in data or (is_read and stores.search(data) is None):
+            is_told = any(one.encode() in data for one in setters)
+            if name.encode() not in data or not (
+                is_told or not is_read or stores.search(data) is not None
+            ):
                 continue
             root = ast.parse(SourceFile(shown, data).text)
         except (SourceError, SyntaxError, ValueError, RecursionError):
@@ -108,9 +146,9 @@ def still_read(model: Model, module: Module, changed: Changed) -> str | None:
 
 def _reader(model: Model, module: Module, name: str) -> str | None:
     for shown, root, is_read in _saying(model, model.project.program_of(module), name):
-        is_own, nodes = shown == module.display, all_nodes(root)
+        is_own, nodes = shown == module.display, [*ast.walk(root)]
         is_spelled = any(
-            isinstance(one, ast.Constant) and one.value == name for one in all_nodes(root)
+            isinstance(one, ast.Constant) and one.value == name for one in ast.walk(root)
         )
         tables = _tables(root)
         for node in nodes:
@@ -139,7 +177,7 @@ def _tables(root: ast.Module) -> set[str]:
     """The variables of a file that are all that an object keeps."""
     return {
         target.id
-        for node in all_nodes(root)
+        for node in ast.walk(root)
         if isinstance(node, ast.Assign) and _is_namespace(node.value, ())
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -191,7 +229,7 @@ def _sets(node: ast.AST, name: str, is_read: bool, tables: Collection[str]) -> I
             *holder, key, value = args
             is_any = not isinstance(key, ast.Constant)
             if is_any or _is_key(key, name):
-                is_drawn = any(isinstance(part, ast.Call) for part in all_nodes(value))
+                is_drawn = any(isinstance(part, ast.Call) for part in ast.walk(value))
                 held_by = [one for one in (*holder, owner) if one is not None and not is_drawn]
                 yield _Store(value, only=_last(held_by[0]) if is_any and held_by else None)
         is_popped = called == "pop" and owner is not None and _is_namespace(owner, tables)

@@ -40,6 +40,7 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     goes_on_before,
     goes_over_again,
     receiver_for,
+    takes_first,
 )
 from sampler_lint.rules.smp102_epoch_never_set.setters import (
     leads_to,
@@ -92,11 +93,13 @@ class EpochNeverSet(Rule):
         guarded where the sampler may be `None` or another one; directly before the pass, where
         only an inner loop names the loader, and before a loop over steps restarts it. A loop
         without a counter gets one. Unsafe where the loader may also be an unknown one, where a
-        turn trains over it twice, with one epoch for both, where what holds the sampler is told,
-        and where the loop counts something else than the program's epochs. No fix where
-        persistent workers would keep their copies of a dataset, where several places restart a
-        loader, where a `continue` would skip the counter, or where the loop sets a wrong
-        attribute of the sampler, which SMP404 fixes.
+        turn trains over it twice, with one epoch for both, or takes its first batch alone, where
+        what holds the sampler is told, and where the loop counts something else than the program's
+        epochs. Unsafe, too, where the program comes to the sampler again and the count begins anew
+        (a second stage, a warm-up), and where the sampler's own `set_epoch` refuses an epoch or
+        undoes what was restored. No fix where persistent workers would keep their copies of a
+        dataset, where several places restart a loader, where a `continue` would skip the counter,
+        or where the loop sets a wrong attribute of the sampler, which SMP404 fixes.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
@@ -284,6 +287,8 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             safe, because = Applicability.UNSAFE, f"what `{receiver.code}` is may not be known"
         elif goes_over_again(model, found):
             safe, because = Applicability.UNSAFE, "each turn goes over it twice, with one order"
+        elif takes_first(found):
+            safe, because = Applicability.UNSAFE, "each turn may be meant to take the same batch"
         elif told_holder(model, found) is not None:
             safe, because = (
                 Applicability.UNSAFE,

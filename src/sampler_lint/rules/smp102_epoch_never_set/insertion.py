@@ -35,6 +35,7 @@ from sampler_lint.syntax.nodes import (
     Simple,
     Stmt,
     While,
+    dotted,
 )
 from sampler_lint.workspace.project import Module
 
@@ -82,6 +83,14 @@ def goes_over_again(model: Model, found: EpochLoop) -> bool:
         other.loop is found.loop and other.calls != found.calls and not _apart(model, found, other)
         for other in others
     )
+
+
+def takes_first(found: EpochLoop) -> bool:
+    """Whether each turn takes the first batch and no other: ``next(iter(loader))``."""
+    stmt = found.inner.stmt
+    calls = stmt.scope.calls_in(stmt) if not isinstance(stmt, (For, While)) else []
+    made = [each.positional[0] for each in calls if dotted(each.func) == "next" and each.positional]
+    return any(isinstance(one, Call) and dotted(one.func) == "iter" for one in made)
 
 
 def _apart(model: Model, one: EpochLoop, other: EpochLoop) -> bool:
@@ -304,6 +313,8 @@ def _loader_expressions(
     source = model.module_of(found.loop.scope).source
     if not found.calls:
         inner = found.inner.source
+        if not means_the_same(inner, found.loop.scope):
+            return  # what is iterated here was said in another method, perhaps of another file
         values, code = model.flow.values(inner), text_of(source, inner)
         yield values, inner, code
         for wrapper in values if isinstance(inner, (Name, Attr)) and len(values) == 1 else ():

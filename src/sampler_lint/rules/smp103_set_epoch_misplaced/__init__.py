@@ -54,7 +54,8 @@ class SetEpochMisplaced(Rule):
         becomes a handler of ignite's `Events.EPOCH_STARTED`: other handlers may rely on the order.
         Unsafe, too, where samples may be read between its old and its new place, or where its guard
         decides about other lines; where the order would no longer depend on a seed or an offset
-        that it was told; and where `persistent_workers` is dropped, for it takes time to
+        that it was told; where a number is told in a loop that counts something else than epochs;
+        and where `persistent_workers` is dropped, for it takes time to
         start workers in each epoch.
         There is no fix without a plain counter, or for loaders that keep their iterator.
 

@@ -113,7 +113,9 @@ def _carriers(model: Model, inner: Inner, wrapper: Class) -> Iterator[Carrier]:
         if _never_shuffles(model, obj):
             continue
         if isinstance(obj.cls, Class):
-            if obj.cls is not wrapper and _carries(model, obj.cls, wrapper):
+            if obj.cls is not wrapper and (
+                _carries(model, obj.cls, wrapper) or _tells_shard(model, obj)
+            ):
                 yield Carrier(obj, (), obj in inner.objects)
         elif (carrier := _to_shard(model, obj)) is not None:
             yield carrier
@@ -154,6 +156,16 @@ def _path_of_loader(model: Model, obj: Obj) -> tuple[str, ...] | None:
         if isinstance(path := epoch_path(model, value), tuple)
     }
     return given.pop() if len(given) == 1 else None
+
+
+def _tells_shard(model: Model, obj: Obj) -> bool:
+    """Whether it is a loader whose ``set_epoch`` may tell the sampler that torch keeps in it."""
+    path = _path_of_loader(model, obj)
+    if path is None or not isinstance(obj.cls, Class):
+        return False
+    state = epoch_state(model, obj.cls)
+    tells = state.setter is not None and path[0] in _handed_on(model, state)[0]
+    return tells and _to_shard(model, obj) is not None
 
 
 def _carries(model: Model, cls: Class, wrapper: Class) -> bool:

@@ -42,7 +42,8 @@ class LengthNotTrue(Rule):
         skips samples; and a generator whose `next()` finds nothing left, also around other
         samplers in this repository. Arguments whose type is not known get a value that the class
         can use; then a length counts that is wrong in every case, or, where other values change
-        nothing, in those in which something is left over. Also reports a class that yields
+        nothing, in those in which something is left over; as `likely` also one that is wrong in
+        some cases and, with the same values, true in others. Also reports a class that yields
         nothing in any case, although its length is not 0, or whose second pass is not as long,
         and `len(...)` of a sampler that has no `__len__` or of a loader that is given it. Where a
         class cannot be followed, a length is wrong that always differs by the same number from

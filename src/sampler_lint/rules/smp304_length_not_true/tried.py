@@ -51,6 +51,7 @@ from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
     from sampler_lint.execution.outcomes import Trial
+    from sampler_lint.execution.set_up import World
 
 _NO_PROMISE = re.compile(
     r"approx|average|avg_|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite"
@@ -86,6 +87,8 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
         # The guesses fit the class: what is wrong with another flag is no fault of theirs.
         trial = next(filter(_is_wrong, trials.dropping), None)
+    elif trial is None and (trial := _wrong_though_fitting(guessed)) is not None:
+        grade = Grade.LIKELY
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
     if trial in guessed and trials.made_apart:
@@ -366,6 +369,27 @@ def _wrong_with_number(varied: tuple[Trial, ...]) -> Trial | None:
         if not same[0].is_flagged and all(map(_is_wrong, same)):
             return same[0]
     return None
+
+
+def _wrong_though_fitting(guessed: list[Trial]) -> Trial | None:
+    """A world with a wrong length, where with the same guesses it is true of other worlds.
+
+    If that is so with whatever is guessed, the guesses are of the kind that the class takes. How a
+    batch size, or what the data holds, goes with them is for the caller to say.
+    """
+    alike: list[dict[World, Trial]] = []
+    for trial in guessed:
+        if not alike or trial.world in alike[-1]:
+            alike.append({})
+        alike[-1][trial.world] = trial
+    wrong = [trial for trial in guessed if _is_wrong(trial)]
+    if (
+        len(wrong) < FEWEST_GUESSED
+        or any(trial.takes_batch_size or trial.from_data for trial in guessed)
+        or not all({_is_true(t) for t in some.values()} == {False, True} for some in alike)
+    ):
+        return None
+    return wrong[0]
 
 
 def _is_true(trial: Trial) -> bool:

@@ -234,7 +234,7 @@ def hiding(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             if isinstance(found, (Function, str)) and is_read_only(found, target.name):
                 yield _read_only(module, cls, target, found)
             elif isinstance(found, Function) and not found.decorators:
-                call = _call_of(model, cls, found)
+                call = call_of(model, cls, found)
                 if call is not None and (
                     _is_no_function(model, scope, store, found) or _cannot_call(model, cls, found)
                 ):
@@ -257,7 +257,7 @@ def is_read_only(found: Function | str, name: str) -> bool:
     )
 
 
-def _call_of(model: Model, cls: Class, method: Function) -> Call | None:
+def call_of(model: Model, cls: Class, method: Function) -> Call | None:
     """A call of the method of an object of the class, by the class itself or where it is used."""
     own = (call for scope in scopes_inside(cls) for call in scope.calls)
     called = [
@@ -268,9 +268,8 @@ def _call_of(model: Model, cls: Class, method: Function) -> Call | None:
     for call in called:
         assert isinstance(call.func, Attr)
         values = model.flow.values(call.func.value)
-        if self_class(call.func.value) is cls or (
-            values and all(isinstance(value, Obj) and value.cls is cls for value in values)
-        ):
+        known = [value.cls for value in values if isinstance(value, Obj)]
+        if self_class(call.func.value) is cls or (cls in known and len(known) == len(values)):
             return call
     return None
 

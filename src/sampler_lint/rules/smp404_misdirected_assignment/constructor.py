@@ -13,7 +13,7 @@ from sampler_lint.analysis.origins import depends_on
 from sampler_lint.catalog.torch import DEFAULTS
 from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.datasets import may_be_iterable
-from sampler_lint.domain.model import Model, calls_inside, scopes_inside
+from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.signatures import Construction, base_inits
 from sampler_lint.edits.editor import Editor, replacing
@@ -21,7 +21,11 @@ from sampler_lint.edits.names import name_of, quoted, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.parameters import FLAGS, Role, role_of
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules.smp404_misdirected_assignment.attributes import is_read_only, read_by
+from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
+    call_of,
+    is_read_only,
+    read_by,
+)
 from sampler_lint.syntax.navigation import (
     blocks,
     nodes_in,
@@ -478,10 +482,11 @@ def stored_by_base(model: Model, module: Module, cls: Class) -> Iterator[Suspect
                     advice=f"pass `{name}={binding.value.value}` to `super().__init__()`",
                 )
         elif found is not None and (
-            is_read_only(found, name) or (not found.decorators and _is_called(cls, found))
+            is_read_only(found, name)
+            or (not found.decorators and call_of(model, cls, found) is not None)
         ):
             is_method = not found.decorators
-            effect = f"`self.{name}(…)` raises TypeError: what is stored is no function"
+            effect = f"`{name}(…)` raises TypeError: what is stored is no function"
             yield Suspect(
                 module,
                 name_of(module, found),
@@ -510,12 +515,3 @@ def _is_default_stored(model: Model, cls: Class, name: str, value: Const) -> boo
         )
     built = model.built.get(cls, ())
     return bool(built) and all(model.argument(obj, name) is None for obj in built)
-
-
-def _is_called(cls: Class, method: Function) -> bool:
-    return any(
-        isinstance(call.func, Attr)
-        and call.func.name == method.name
-        and self_class(call.func.value) is cls
-        for call in calls_inside(cls)
-    )

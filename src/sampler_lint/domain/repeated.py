@@ -11,6 +11,7 @@ from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import epoch_samplers, loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import Attr, Call, Function, Scope
 
@@ -24,7 +25,8 @@ def runs_again(model: Model, found: EpochLoop) -> bool:
     making = {each for stmt in stmts for each in loops_over_stmt(model, stmt)}
     if any(each not in making for each in loops_over_stmt(model, found.loop)):
         return True
-    if any(_is_before_or_behind(model, found, other, kept) for other in epoch_loops(model)):
+    beside = (each for one in kept for each in _over(model).get((found.loop.scope, one.site), ()))
+    if any(_is_before_or_behind(model, found, other) for other in beside):
         return True
     leading: dict[Scope, dict[Call, None]] = {}
     is_repeated = _leads_again(model, found.loop.scope, _running(model, built), [], leading)
@@ -36,17 +38,25 @@ def runs_again(model: Model, found: EpochLoop) -> bool:
     )
 
 
-def _is_before_or_behind(model: Model, found: EpochLoop, other: EpochLoop, kept: list[Obj]) -> bool:
+@remembered
+def _over(model: Model) -> dict[tuple[Scope, Call | None], list[EpochLoop]]:
+    """The loops over epochs by their function and where the sampler that they read is built."""
+    found: dict[tuple[Scope, Call | None], list[EpochLoop]] = {}
+    for loop in epoch_loops(model):
+        for each in epoch_samplers(model, loop.inner.loader):
+            found.setdefault((loop.loop.scope, each.sampler.site), []).append(loop)
+    return found
+
+
+def _is_before_or_behind(model: Model, found: EpochLoop, other: EpochLoop) -> bool:
     """Whether another loop of the same function trains over the sampler, too: a warm-up, say."""
     loop = other.loop
-    if loop.scope is not found.loop.scope or loop is found.loop or is_apart(loop, found.loop):
+    if loop is found.loop or is_apart(loop, found.loop):
         return False
     if loop.encloses(found.loop) or found.loop.encloses(loop) or not trains(model, other):
         return False
-    if any(SETS_EPOCH.calls_in(loop.scope.calls_in(loop))):
-        return False  # so the program counts in each
-    samplers = (each.sampler for each in epoch_samplers(model, other.inner.loader))
-    return any(one.may_be(sampler) for sampler in samplers for one in kept)
+    # Where the other is told the epoch, the program counts anew in each.
+    return not any(SETS_EPOCH.calls_in(loop.scope.calls_in(loop)))
 
 
 def _running(model: Model, calls: list[Call]) -> set[Scope]:

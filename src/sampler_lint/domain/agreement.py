@@ -58,11 +58,15 @@ def _assigned(stmt: object) -> Iterator[_Made]:
 
 def _sources(made: list[_Made], about: Iterable[Expr]) -> list[Expr]:
     """The values, and what goes into them."""
-    found = [*about]
-    for expr in found:
+    found = dict.fromkeys(about)
+    todo = [*found]
+    for expr in todo:
         names = {*_names(expr)}
-        found += (value for targets, value in made if value not in found and _meet(targets, names))
-    return found
+        for targets, value in made:
+            if value not in found and _meet(targets, names):
+                found[value] = None
+                todo.append(value)
+    return todo
 
 
 def _made_of(made: list[_Made], about: Iterable[Expr]) -> set[str]:

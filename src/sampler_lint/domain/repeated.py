@@ -11,6 +11,7 @@ from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import epoch_samplers, loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import Attr, Call, Function, Scope
@@ -92,6 +93,8 @@ def _leads_again(
     if not callers:
         return scope.name == "<lambda>" or (scope.cls is not None and scope.name.endswith("__"))
     for call in callers:
+        if is_test(model.module_of(call.scope)):
+            continue
         if call.scope in (scope, *behind):
             return True
         is_known = call.scope in leading

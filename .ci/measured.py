@@ -8,7 +8,7 @@ Of the processes that pytest-xdist shares the tests among, the first is measured
 half as long again, and what a half of the tests runs is nearly what all of them do. So the report
 is of what runs at least. All of ``src`` is measured in that process and in what it forks. What a
 test starts as a program of its own is measured in ``harness`` only, much of which runs nowhere
-else, and each third one: to prepare a module for measuring takes longer than most programs run.
+else, and each sixth one: to prepare a module for measuring takes longer than most programs run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def start() -> None:
     if not is_started_by_a_test and _EXECNET in sys.orig_argv and not _is_first():
         del os.environ["MEASURED"]  # for what its tests start, too
         return
-    if is_started_by_a_test and os.getpid() % 3:
+    if is_started_by_a_test and os.getpid() % 6:
         return
     measured = HARNESS if is_started_by_a_test else SOURCE
 

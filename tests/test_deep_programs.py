@@ -126,7 +126,7 @@ def _check(folder: Path, program: str) -> None:
     assert fixed == {"SMP201", "SMP501"}
 
 
-@pytest.mark.parametrize("depth", [100, 300])
+@pytest.mark.parametrize("depth", [pytest.param(100, marks=pytest.mark.whole), 300])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_rule_fails(tmp_path: Path, name: str, depth: int) -> None:
     _check(tmp_path, PROGRAMS[name](depth))

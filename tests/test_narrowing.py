@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cases import EVERY_RULE, all_cases, write_tree
-from sampler_lint import engine
+from sampler_lint import engine, parallel
 from sampler_lint.cache import Cache
 from sampler_lint.domain.joining import files_to_join
 from sampler_lint.domain.model import Model
@@ -130,6 +130,8 @@ def test_two_processes_see_what_one_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
     monkeypatch.setattr(first_look, "MANY_FILES", 2)
+    # Nothing is forked beside other threads, which other tests may have left.
+    monkeypatch.setattr(parallel.threading, "active_count", lambda: 1)
     contents = {
         "a.py": b"x = 1\n",
         "b.py": b"DataLoader(data)\n",

@@ -72,6 +72,7 @@ def test_a_fix_of_a_class_is_proved_by_building_it(tmp_path: Path, run: Run) -> 
     assert {path: (tmp_path / path).read_bytes() for path in fixed} == fixed
 
 
+@pytest.mark.whole
 def test_typos_of_one_class_do_not_hide_each_other(tmp_path: Path, run: Run) -> None:
     spoilt = SHARDED.replace(b"1000 * self.seed", b"1000 * self.sed")
     spoilt = spoilt.replace(b"self.rank ::", b"self.rnk ::")

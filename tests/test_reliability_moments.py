@@ -29,6 +29,13 @@ SIGNALS = pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"]
 )
 
+#: Where each takes a start of torch.
+INTERRUPTS = pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.whole)],
+    ids=["ctrl-c", "term"],
+)
+
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     """The command, its own cache and temporary files below ``cwd``'s parent."""
@@ -141,7 +148,7 @@ raise SystemExit(cli.run())
     assert "Exception ignored in" in err
 
 
-@SIGNALS
+@INTERRUPTS
 def test_a_proof(tmp_path: Path, number: int, status: int) -> None:
     pytest.importorskip("torch")
     tree = tmp_path / "tree"
@@ -152,7 +159,7 @@ def test_a_proof(tmp_path: Path, number: int, status: int) -> None:
     assert run.returncode == status
 
 
-@SIGNALS
+@INTERRUPTS
 @pytest.mark.parametrize("asleep_in", ["import", "pass"])
 def test_a_contract(tmp_path: Path, asleep_in: str, number: int, status: int) -> None:
     pytest.importorskip("torch")

@@ -208,6 +208,7 @@ for epoch in range(3):
 """
 
 
+@pytest.mark.whole
 def test_a_bug_is_reported_as_an_issue(project: Path, capfd) -> None:
     for name, seed, found in (("before", "7", 1), ("after", "7 + epoch", 0)):
         Path(f"{name}.py").write_text(EPOCHS.replace("SEED", seed), "utf-8")

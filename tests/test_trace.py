@@ -804,7 +804,10 @@ CUT_BY_HAND = """
 """
 
 
-@pytest.mark.parametrize(("part", "codes"), [("x.chunk(2)[rank]", set()), ("x", {"SMP502"})])
+@pytest.mark.parametrize(
+    ("part", "codes"),
+    [pytest.param("x.chunk(2)[rank]", set(), marks=pytest.mark.whole), ("x", {"SMP502"})],
+)
 def test_what_a_model_is_given_is_recorded_as_torch_is_imported(project, tmp_path, part, codes):
     kept = tmp_path / "kept"
     kept.mkdir()

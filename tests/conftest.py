@@ -43,6 +43,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     That is in the first of several processes, which begins with the first of the tests.
     """
     if not config.getoption("--whole"):
+        left_out = [item for item in items if item.get_closest_marker("whole") is not None]
+        config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("whole") is None]
     items.sort(key=lambda item: item.path.name == "test_growth.py")
 

@@ -209,8 +209,11 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
             advice="use the seed of rank 0 on every rank (broadcast it here)",
         )
     fix: Callable[[Editor], Fix | None] | None = None
-    if term.scope is site.scope:
-        fix = partial(_drop_rank, term, "seed", Applicability.SAFE)
+    # What nobody sees may tell it that there is one replica.
+    is_open = model.flow.may_be_passed(sampler, "num_replicas")
+    if term.scope is site.scope and (term.whole is given or not is_open):
+        safe = Applicability.UNSAFE if is_open else Applicability.SAFE
+        fix = partial(_drop_rank, term, "seed", safe)
         if term.whole is not given:
             fix = partial(_pass_rest, model, term, given)
             if isinstance(given, Bin):

@@ -110,8 +110,8 @@ class Calls(Attributes):
         self._candidates: dict[Function, tuple[Call, ...]] = {}
         self._imported = ImportedFiles(project)
         self._resolved_unspelled: set[str] = set()
-        self._sought: set[Function] = set()
         """The programs whose calls that spell nothing are resolved."""
+        self._with_all_callers: set[Function] = set()
 
     @abstractmethod
     def constants(self, expr: Expr | None, through: Call | None = None) -> set[Any] | None:
@@ -684,12 +684,12 @@ class Calls(Attributes):
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""
-        if function not in self._sought:
+        if function not in self._with_all_callers:
             for find in (self.call_candidates, self._unspelled):
                 for call in find(function):
                     self.values(call)
             if not self._solving:  # else not all are known yet
-                self._sought.add(function)
+                self._with_all_callers.add(function)
         return [call for call, _, _ in self._callers.get(function, ())]
 
     def _unspelled(self, function: Function) -> Iterable[Call]:

@@ -256,6 +256,7 @@ def _drawn_seed(
 
 
 def _kept(store: Store) -> list[Expr]:
+    """The seed that a constructor keeps, and what it is kept as."""
     return [one for one in (store.value, store.target) if one is not None]
 
 

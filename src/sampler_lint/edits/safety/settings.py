@@ -86,7 +86,8 @@ def _functions_with_setattr(model: Model, file: str) -> Iterator[ast.FunctionDef
         return
     for function in (one for one in ast.walk(root) if isinstance(one, ast.FunctionDef)):
         calls = (one for one in ast.walk(function) if isinstance(one, ast.Call))
-        if any(path(one.func) == "setattr" and len(one.args) > 1 for one in calls):
+        names = [one.args[1] for one in calls if path(one.func) == "setattr" and one.args[1:]]
+        if not all(isinstance(name, ast.Constant) for name in names):
             yield function
 
 

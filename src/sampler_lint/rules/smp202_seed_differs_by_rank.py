@@ -94,8 +94,9 @@ class SeedDiffersByRank(Rule):
 
     Fix safety:
         Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
-        seed; where a variable holds the sum, it keeps the rank, and the rest is passed. Unsafe:
-        the seed that a function takes is passed on without the rank that this adds. Where the rank
+        seed; where a variable holds the sum, it keeps the rank, and the rest is passed. Unsafe
+        where `*` or `**` may pass the number of replicas: one of its own shares nothing. Unsafe,
+        too: the seed that a function takes is passed on without what this adds. Where the rank
         is added elsewhere, it may be wanted for augmentation and stays. Then the split is drawn
         from its own generator with the program's seed, if that is available there (or 0, where
         nothing seeds the program), or a sampler in the repository uses the seed of rank 0, which

@@ -19,6 +19,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Name,
+    Store,
     last_name,
 )
 from sampler_lint.workspace.project import Project
@@ -79,6 +80,10 @@ class Hierarchy(Solver):
         self._mros[cls] = result
         return result
 
+    def own_mro(self, cls: Class) -> list[Class]:
+        """The class and those of its bases that are of the tree."""
+        return [base for base in self.mro(cls) if isinstance(base, Class)]
+
     def _bases(self, expr: Expr) -> Iterator[Base]:
         values = self.ask(expr)
         if not values:
@@ -112,6 +117,15 @@ class Hierarchy(Solver):
     def family(self, cls: Class) -> list[Base]:
         """The hierarchy of a class, then its subclasses and what else those derive from."""
         return self._family(cls)[1]
+
+    def own_family(self, cls: Class) -> list[Class]:
+        """Those of the tree among them."""
+        return [each for each in self.family(cls) if isinstance(each, Class)]
+
+    def family_stores(self, cls: Class, name: str) -> list[Store]:
+        """Every assignment to an attribute of an object in methods of its classes."""
+        own_stores = self.project.own_stores
+        return [store for each in self.own_family(cls) for store in own_stores(name, each)]
 
     def _family(self, cls: Class) -> tuple[list[Class], list[Base]]:
         known = self._families.get(cls)

@@ -158,7 +158,7 @@ def _places(model: Model, cls: Class) -> list[_Place]:
         reads.setdefault(read.name, read)
     out: list[_Place] = []
     for name, read in reads.items():
-        bases = (base for base in model.flow.mro(cls) if isinstance(base, Class))
+        bases = model.flow.own_mro(cls)
         own = [store for base in bases for store in model.project.own_stores(name, base)]
         if lookup(model, cls, name, None) is not None or any(
             store.scope in found.functions for store in own

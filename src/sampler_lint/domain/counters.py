@@ -45,7 +45,7 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
         stores = _all_stores(model, cls, number.name) if cls is not None else None
         if cls is None or stores is None:
             return None
-        family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+        family = model.flow.own_family(cls)
         set_by = [(s.scope, s.how, s.value, s.stmt) for s in stores if not s.path]
         begun = [scope for scope, how, _, _ in set_by if how == "assign"]
         if not all(builds(model, scope, {*family}) for scope in begun):
@@ -103,13 +103,7 @@ def _all_stores(model: Model, cls: Class, name: str) -> list[Store] | None:
         or model.project.outer_stores_near(name, cls)
     ):
         return None
-    family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
-    return [
-        store
-        for each in family
-        if isinstance(each, Class)
-        for store in model.project.own_stores(name, each)
-    ]
+    return model.flow.family_stores(cls, name)
 
 
 def _is_zero(value: Expr | None) -> bool:

@@ -85,8 +85,7 @@ def orders_itself(model: Model, dataset: Expr) -> bool:
         any(ORDERS.calls_in(scope.calls))
         for value in model.flow.values(dataset)
         if isinstance(value, Obj) and isinstance(value.cls, Class)
-        for base in model.flow.mro(value.cls)
-        if isinstance(base, Class)
+        for base in model.flow.own_mro(value.cls)
         for scope in scopes_inside(base)
     )
 

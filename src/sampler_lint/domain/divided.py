@@ -24,7 +24,6 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
-    Class,
     Const,
     Expr,
     Function,
@@ -189,8 +188,7 @@ def _calls_on(model: Model, generator: Name | Attr) -> Iterator[Call]:
     if cls is None:
         scopes: Iterable[Scope] = [generator.scope]
     else:
-        family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
-        scopes = [s for each in family if isinstance(each, Class) for s in scopes_inside(each)]
+        scopes = [s for each in model.flow.own_family(cls) for s in scopes_inside(each)]
     for scope in scopes:
         for call in scope.calls:
             if (

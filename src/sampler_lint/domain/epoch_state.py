@@ -302,11 +302,6 @@ def epoch_state(model: Model, cls: Class) -> EpochState:
     )
 
 
-def own_classes(model: Model, cls: Class) -> list[Class]:
-    """The class and its bases in the tree."""
-    return [base for base in model.flow.mro(cls) if isinstance(base, Class)]
-
-
 def is_closed(model: Model, cls: Class) -> bool:
     """Whether every base is known."""
     return all(
@@ -337,7 +332,7 @@ def gives_order_when_called(model: Model, cls: Class) -> bool:
 
 def _offered(model: Model, cls: Class) -> Iterator[str]:
     """The methods by which a class may be asked for its order."""
-    for base in own_classes(model, cls):
+    for base in model.flow.own_mro(cls):
         for name in base.bindings:
             told = SETS_EPOCH.says(name) or GIVES_STATE.says(name) or RESTORES.says(name)
             if name == "__call__" or not (told or name.startswith("_")):
@@ -412,7 +407,7 @@ def advances_itself(state: EpochState) -> bool:
 def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> bool:
     """Whether code besides ``known`` may read what ``set_epoch`` fills."""
     covered = {function for found in known for function in found.functions}
-    family = own_classes(model, state.cls)
+    family = model.flow.own_mro(state.cls)
     for cls in family:
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function) or scope in covered:
@@ -563,7 +558,7 @@ def is_kept_literal(model: Model, cls: Class, name: str) -> bool:
     ]
     in_class = (
         isinstance(binding.value, Const)
-        for base in own_classes(model, cls)
+        for base in model.flow.own_mro(cls)
         for binding in base.bindings.get(name, ())
     )
     return (bool(found) or any(in_class)) and all(

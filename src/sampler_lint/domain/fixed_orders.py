@@ -27,7 +27,6 @@ from sampler_lint.domain.epoch_state import (
     is_closed,
     is_fixed,
     is_no_other_self,
-    own_classes,
     reach,
     seed_argument,
     seed_parts,
@@ -408,7 +407,7 @@ def _has_another_part(model: Model, cls: Class, found: Reach, seed: Expr) -> boo
     names = {each.name for each in seed_parts(model, seed) if isinstance(each, Attr)}
     return any(
         read.name in names and self_class(read.value) is not None
-        for each in own_classes(model, cls)
+        for each in model.flow.own_mro(cls)
         for scope in scopes_inside(each)
         if scope not in found.functions and getattr(scope, "name", "") != "__init__"
         for read in scope.reads
@@ -505,8 +504,7 @@ def _is_own(expr: Expr | None, name: str) -> bool:
 
 def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
     """Whether the order may change once the object is built."""
-    family = [*own_classes(model, cls), *model.flow.subclasses(cls)]
-    scopes = [scope for each in family for scope in scopes_inside(each)]
+    scopes = [scope for each in model.flow.own_family(cls) for scope in scopes_inside(each)]
     later = [scope for scope in scopes if isinstance(scope, Function)]
     later = [scope for scope in later if scope not in built.functions]
     # What is put where it was may be brought another order, too.

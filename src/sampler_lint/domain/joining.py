@@ -65,7 +65,7 @@ def _with_own_shares(model: Model) -> Iterator[str]:
 
 def _says_ranks(model: Model, cls: Class) -> bool:
     """Whether a class takes a rank, or calls what may tell it, whatever its text says beside."""
-    own = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    own = model.flow.own_mro(cls)
     called = (name for base in own for scope in scopes_inside(base) for name in scope.called)
     return any(map(PROCESSES.says, (*(model.flow.params(cls) or ()), *called)))
 

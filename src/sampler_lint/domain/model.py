@@ -623,9 +623,8 @@ class Model:
         out: dict[Class, list[tuple[Obj, Obj]]] = {}
         for loader in self.loaders:
             for sampler in self.samplers_of(loader):
-                for cls in self.flow.mro(sampler.cls) if isinstance(sampler.cls, Class) else ():
-                    if isinstance(cls, Class):
-                        out.setdefault(cls, []).append((sampler, loader))
+                for cls in self.flow.own_mro(sampler.cls) if isinstance(sampler.cls, Class) else ():
+                    out.setdefault(cls, []).append((sampler, loader))
         return out
 
     # -- epochs

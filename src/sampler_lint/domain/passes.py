@@ -96,8 +96,7 @@ def _is_replaced(model: Model, scope: Scope, source: Expr) -> bool:
         for each in (cls, *(model.flow.subclasses(cls) if names else ()))
         if any(
             _holds_something(store.value)
-            for base in model.flow.mro(each)
-            if isinstance(base, Class)
+            for base in model.flow.own_mro(each)
             for name in names
             for store in model.project.own_stores(name, base)
         )

@@ -296,7 +296,7 @@ def files_storing(
     files = program_files(model)
     among = None
     if cls is not None:
-        classes = (base for base in model.flow.mro(cls) if isinstance(base, Class))
+        classes = model.flow.own_mro(cls)
         among = {model.module_of(base).path for base in classes}
     programs = files.programs_of(module.path)
     return [

@@ -103,9 +103,7 @@ def _draws_from(scope: Function, found: Seeded) -> bool:
 
 def own_seed(model: Model, cls: Class) -> str | None:
     """The attribute in which instances keep a seed, if they certainly have one that can be set."""
-    for base in model.flow.mro(cls):
-        if not isinstance(base, Class):
-            continue
+    for base in model.flow.own_mro(cls):
         for target, _ in self_stores(scopes_inside(base), base):
             if is_seed_name(target.name.lstrip("_")):
                 return target.name

@@ -186,7 +186,7 @@ def _may_name(model: Model, module: Module, scope: Scope) -> Callable[[str, byte
     own = {module.path}
     owner = method_around(scope)
     if owner is not None and owner.cls is not None:
-        classes = (cls for cls in model.flow.mro(owner.cls) if isinstance(cls, Class))
+        classes = model.flow.own_mro(owner.cls)
         own |= {model.module_of(cls).path for cls in classes}
     tells = program_files(model).tells
 
@@ -613,8 +613,8 @@ def _class_of(model: Model, expr: Expr) -> Class | None:
 
 def _field_class(model: Model, cls: Class, name: str) -> Class | None:
     """The class of a field, as the class body declares or makes it."""
-    for base in model.flow.mro(cls):
-        for stmt in base.body if isinstance(base, Class) else ():
+    for base in model.flow.own_mro(cls):
+        for stmt in base.body:
             if isinstance(stmt, Declare):
                 target, says = stmt.target, stmt.annotation
             elif isinstance(stmt, Assign) and isinstance(stmt.value, Call):

@@ -26,7 +26,6 @@ from sampler_lint.domain.epoch_state import (
     Reach,
     gives_order_when_called,
     lookup,
-    own_classes,
     reach,
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
@@ -213,7 +212,7 @@ def held(value: Value) -> Iterator[Expr]:
 
 def _owner(model: Model, cls: Class, name: str) -> Class:
     """The class whose code sets ``self.name``; else the one that calls the torch base's init."""
-    classes = own_classes(model, cls)
+    classes = model.flow.own_mro(cls)
     for base in classes:
         if model.project.own_stores(name, base):
             return base
@@ -222,7 +221,7 @@ def _owner(model: Model, cls: Class, name: str) -> Class:
 
 def parameter_kept(model: Model, cls: Class, name: str) -> Param | None:
     """The constructor's parameter that an attribute holds, if that is plain."""
-    for base in own_classes(model, cls):
+    for base in model.flow.own_mro(cls):
         for store in model.project.own_stores(name, base):
             return _from_parameter(model, part_of(store.value, store.path))
     return None

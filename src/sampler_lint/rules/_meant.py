@@ -84,15 +84,13 @@ def _differ_by_one_word(one: list[str], other: list[str]) -> bool:
 
 def _is_read(model: Model, cls: Class, name: str) -> bool:
     """Whether the class, one above or below it, or anything from outside reads the attribute."""
-    family = {cls, *model.flow.mro(cls), *model.flow.subclasses(cls)}
-    for module in model.project.loaded:
-        for scope in module.facts.scopes:
-            for read in scope.reads:
-                if read.name == name:
-                    owner = self_class(read.value)
-                    if owner is None or owner in family:
-                        return True
-    return False
+    family = {None, *model.flow.family(cls)}
+    return any(
+        read.name == name and self_class(read.value) in family
+        for module in model.project.loaded
+        for scope in module.facts.scopes
+        for read in scope.reads
+    )
 
 
 # --------------------------------------------------------------------------- never stored

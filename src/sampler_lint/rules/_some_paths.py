@@ -73,12 +73,7 @@ def unset_when_built(model: Model, module: Module, cls: Class) -> Iterator[Suspe
 
 def _is_set_somewhere(model: Model, cls: Class, name: str) -> bool:
     """Whether a constructor sets it, or nothing does: other questions tell of these."""
-    stores = [
-        store
-        for owner in (*model.flow.mro(cls), *model.flow.subclasses(cls))
-        if isinstance(owner, Class)
-        for store in model.project.own_stores(name, owner)
-    ]
+    stores = model.flow.family_stores(cls, name)
     known = model.flow.subclasses(cls)
     by_subclass = any(store.scope.outer in known for store in stores)
     is_built = cls in model.built
@@ -95,7 +90,7 @@ _Reads = dict[tuple[str, int, int], tuple[Attr | Name, Function, list[Stmt]]]
 def _attributes(model: Model, cls: Class) -> _Reads:
     """Reads of attributes that only constructors set, each time under a condition."""
     out: _Reads = {}
-    related = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+    related = model.flow.family(cls)
     setting: dict[str, list[Stmt] | None] = {}
     for method in cls.methods:
         for read in method.reads:

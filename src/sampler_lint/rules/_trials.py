@@ -73,7 +73,7 @@ def defined_by(model: Model, cls: Class, name: str) -> Function | None:
 def splitting_place(model: Model, cls: Class) -> tuple[Module, Node] | None:
     """Where a class takes its rank's share: an expression that says the rank, best a slice."""
     iterate = defined_by(model, cls, "__iter__")
-    methods = [m for base in model.flow.mro(cls) if isinstance(base, Class) for m in base.methods]
+    methods = [m for base in model.flow.own_mro(cls) for m in base.methods]
     found: tuple[int, Function, Expr] | None = None
     for function in ([] if iterate is None else [iterate]) + methods:
         for node in nodes_in(statements(function.body)):

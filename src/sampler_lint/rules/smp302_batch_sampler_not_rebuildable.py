@@ -199,7 +199,7 @@ def _suspect(
 
 def _data_source(model: Model, cls: Class) -> Attr | None:
     """The read of ``sampler.data_source``, which a DistributedSampler does not have."""
-    own = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    own = model.flow.own_mro(cls)
     scopes = [scope for base in own for scope in scopes_inside(base)]
     for scope in scopes:
         for call in scope.calls:

@@ -415,7 +415,7 @@ def set_by_set_epoch_only(model: Model, module: Module, cls: Class) -> Iterator[
 def _set_before(model: Model, cls: Class, setter: Function) -> set[str]:
     """The attributes that something else than ``set_epoch`` sets."""
     names: set[str] = set()
-    for related in [*model.flow.mro(cls), *model.flow.subclasses(cls)]:
+    for related in model.flow.family(cls):
         if isinstance(related, Class):
             names |= related.bindings.keys()
             scopes = [
@@ -432,8 +432,7 @@ def _runs_itself(model: Model, cls: Class, setter: Function) -> bool:
     """Whether a method of the class calls its ``set_epoch``: it may be set from the start."""
     return any(
         isinstance(call.func, Attr) and self_class(call.func.value) is related
-        for related in [*model.flow.mro(cls), *model.flow.subclasses(cls)]
-        if isinstance(related, Class)
+        for related in model.flow.own_family(cls)
         for call in calls_inside(related)
         if last_name(call.func) == setter.name
     )

@@ -150,7 +150,7 @@ class _Kinds:
         """A class, its bases and its subclasses."""
         if cls is None:
             return set()
-        bases = (base for base in self._model.flow.mro(cls) if isinstance(base, Class))
+        bases = self._model.flow.own_mro(cls)
         return {*bases, *self._model.flow.subclasses(cls)}
 
     def _made(

@@ -366,8 +366,8 @@ class Values:
         is_stored = isinstance(node.ctx, ast.Store) and self._changed.is_written(node)
         if not is_stored or not isinstance(scope, Class):
             return None
-        for base in (*self._model.flow.mro(scope), *self._model.flow.subclasses(scope)):
-            if isinstance(base, Class) and base.method(node.attr) is not None:
+        for base in self._model.flow.own_family(scope):
+            if base.method(node.attr) is not None:
                 return f"`{node.attr}` is a method of `{base.name}`"
         slots = [
             base.bindings.get("__slots__") if isinstance(base, Class) else None
@@ -396,14 +396,12 @@ class Values:
         """A seed that the object keeps, and that is none or another one on each process."""
         if not is_seed_name(name):
             return None
-        for owner in (*self._model.flow.mro(cls), *self._model.flow.subclasses(cls)):
-            stores = self._model.project.own_stores(name, owner) if isinstance(owner, Class) else ()
-            for store in stores:
-                value = part_of(store.value, store.path)
-                if value is None:
-                    return f"what `{name}` is changed to is not known"
-                if reason := why_not_shared(self._model, value, store.scope):
-                    return reason
+        for store in self._model.flow.family_stores(cls, name):
+            value = part_of(store.value, store.path)
+            if value is None:
+                return f"what `{name}` is changed to is not known"
+            if reason := why_not_shared(self._model, value, store.scope):
+                return reason
         for sampler in constructions(self._model):
             given = self._model.flow.argument(sampler, "seed")
             is_one = isinstance(sampler.cls, Class) and cls in self._model.flow.mro(sampler.cls)
@@ -437,7 +435,7 @@ class Values:
 
     def _runs(self, cls: Class, name: str, method: str) -> bool:
         """Whether a method of the class, or the constructor of a base, comes to call another."""
-        bases = [one for one in self._model.flow.mro(cls) if isinstance(one, Class)]
+        bases = self._model.flow.own_mro(cls)
         owners = bases[1:] if name == "__init__" else bases
         todo = [found for one in owners if (found := one.method(name)) is not None]
         seen = {name}

@@ -290,7 +290,7 @@ def _is_for_users(model: Model, module: Module, call: Call, loader: Expr) -> boo
 
 def _takes_what_loaders_take(model: Model, cls: Class) -> bool:
     """Whether a class is a loader, or stands for one, and leaves to its users how it is built."""
-    own = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    own = model.flow.own_mro(cls)
     parts = SAMPLER_ARGUMENTS
     if any(base.bindings.get(name) for base in own for name in parts) or any(
         next(iter(model.project.own_stores(name, base)), None) for base in own for name in parts

@@ -168,8 +168,8 @@ def answers_itself(model: Model, value: Obj) -> bool:
     """
     if not isinstance(value.cls, Class):
         return False
-    for base in model.flow.mro(value.cls):
-        if isinstance(base, Class) and "sampler" in base.bindings:
+    for base in model.flow.own_mro(value.cls):
+        if "sampler" in base.bindings:
             method = base.method("sampler")
             return method is None or not _hands_on_samplers(method)
     return False

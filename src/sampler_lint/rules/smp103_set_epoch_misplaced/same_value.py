@@ -314,13 +314,8 @@ def _is_kept(model: Model, loop: Loop, cls: Class, name: str) -> bool:
 
 def _is_set_apart(model: Model, loop: Loop, cls: Class, name: str) -> bool:
     """Whether an attribute is only ever set where no turn of the loop comes by."""
-    family = {*model.flow.mro(cls), *model.flow.subclasses(cls)}
-    stores = [
-        store
-        for each in family
-        if isinstance(each, Class)
-        for store in model.project.own_stores(name, each)
-    ]
+    family = {*model.flow.family(cls)}
+    stores = model.flow.family_stores(cls, name)
     return bool(stores) and all(
         not loop.encloses(store.stmt)
         and (builds(model, store.scope, family) or runs_in(model, loop, store.scope) is False)

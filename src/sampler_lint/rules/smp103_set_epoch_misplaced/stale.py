@@ -167,7 +167,7 @@ def _is_by_use(model: Model, receiver: Expr, at: Call | Store, state: EpochState
     """Whether an unresolved receiver is used as only this class (and its bases) can be."""
     if not any(isinstance(v, Unknown) for v in model.flow.values(receiver)):
         return False
-    family = [base for base in model.flow.mro(state.cls) if isinstance(base, Class)]
+    family = model.flow.own_mro(state.cls)
     for read in at.scope.reads:
         if _is_common(read.name) or not same(read.value, receiver):
             continue

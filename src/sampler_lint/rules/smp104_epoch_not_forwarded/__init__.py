@@ -10,7 +10,6 @@ from sampler_lint.domain.epoch_state import (
     is_closed,
     iterates,
     lookup,
-    own_classes,
     wraps,
 )
 from sampler_lint.domain.model import Model
@@ -112,7 +111,7 @@ def _is_told(model: Model, cls: Class) -> bool:
 
 
 def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
-    if any("set_epoch" in cls.bindings for cls in own_classes(model, state.cls)):
+    if any("set_epoch" in cls.bindings for cls in model.flow.own_mro(state.cls)):
         return None  # something else of that name
     read = other_attribute(model, state)
     if read is None:

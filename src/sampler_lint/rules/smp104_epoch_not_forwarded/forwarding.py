@@ -15,7 +15,6 @@ from sampler_lint.domain.epoch_state import (
     is_map_dataset,
     iterates,
     lookup,
-    own_classes,
     reach,
     seedings_of,
     uses_epoch,
@@ -202,7 +201,7 @@ def _handed_on(model: Model, state: EpochState) -> tuple[set[str], set[str]]:
     ran = state.iteration.functions | reach(model, state.cls, "set_epoch", "__init__").functions
     names: set[str] = set()
     others: set[str] = set()
-    for cls in own_classes(model, state.cls):
+    for cls in model.flow.own_mro(state.cls):
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function):
                 continue
@@ -275,7 +274,7 @@ def _set_directly(model: Model, state: EpochState, inner: Inner, carrier: Carrie
             for value in model.flow.ask_field(carrier.obj, carrier.path[0])
             if isinstance(value, Obj)
         }
-    own = set(own_classes(model, state.cls))
+    own = set(model.flow.own_mro(state.cls))
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
         receiver = call.func.value

@@ -14,7 +14,6 @@ from sampler_lint.domain.epoch_state import (
     draws_of,
     is_fixed,
     is_kept_literal,
-    own_classes,
     read_elsewhere,
     seed_argument,
     seed_parts,
@@ -283,7 +282,7 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
     """A ``set_epoch`` that overrides torch's, whose ``__iter__`` reads another attribute."""
     if (DISTRIBUTED_SAMPLER, "__iter__") not in state.iteration.outside or "epoch" in state.stored:
         return None
-    family = own_classes(model, state.cls)
+    family = model.flow.own_mro(state.cls)
     if any("epoch" in cls.bindings for cls in family) or any(
         isinstance(store.target, Attr)
         and (self_class(store.target.value) in family or self_class(store.target.value) is None)
@@ -324,7 +323,7 @@ def _draws_own(call: Call) -> bool:
 
 def other_attribute(model: Model, state: EpochState) -> Attr | None:
     """An epoch that the pass seeds with and that stays what ``__init__`` made it."""
-    scopes = (scope for cls in own_classes(model, state.cls) for scope in scopes_inside(cls))
+    scopes = (scope for cls in model.flow.own_mro(state.cls) for scope in scopes_inside(cls))
     if any("setattr" in scope.called for scope in scopes):
         return None
     for call in seedings_of(state.iteration):
@@ -404,5 +403,5 @@ def _starts_constant_or_param(model: Model, state: EpochState, name: str) -> boo
             isinstance(store.scope, Function) and store.scope.name == "__init__"
             for store in model.project.own_stores(name, cls)
         )
-        for cls in own_classes(model, state.cls)
+        for cls in model.flow.own_mro(state.cls)
     )

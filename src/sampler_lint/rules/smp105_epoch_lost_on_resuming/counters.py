@@ -172,8 +172,7 @@ def _is_set_outside(model: Model, cls: Class, name: str) -> bool:
         and isinstance(scope, Function)
         and scope.name != "__init__"
         and scope not in passing
-        for base in model.flow.mro(cls)
-        if isinstance(base, Class)
+        for base in model.flow.own_mro(cls)
         for scope in scopes_inside(base)
         for store in scope.stores
     )

@@ -335,8 +335,7 @@ def _is_given(model: Model, cls: Class, reset: Store) -> bool:
         and store.value is not None
         and isinstance(store.scope, Function)
         and depends_on(model.flow, store.value, _is_told, LOCAL | Hop.ATTRIBUTE) is not None
-        for base in model.flow.mro(cls)
-        if isinstance(base, Class)
+        for base in model.flow.own_mro(cls)
         for method in base.methods
         for store in method.stores
         if isinstance(store.target, Attr) and store.target.name == reset.target.name

@@ -171,7 +171,7 @@ def _shuffles_by_seed(model: Model, cls: Class) -> bool:
 
 def _scopes(model: Model, cls: Class) -> list[Scope]:
     """The scopes inside the class and its bases in the tree."""
-    bases = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    bases = model.flow.own_mro(cls)
     return [scope for base in bases for scope in scopes_inside(base)]
 
 

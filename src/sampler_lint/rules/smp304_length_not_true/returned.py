@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Ext, Obj, Value
 from sampler_lint.domain.concepts import DRAW, PROTOCOL, SAMPLER_ARGUMENTS
-from sampler_lint.domain.epoch_state import is_closed, own_classes, reach
+from sampler_lint.domain.epoch_state import is_closed, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import name_of, text_of
@@ -224,7 +224,7 @@ def empty_at_first(model: Model, cls: Class) -> Suspect | None:
         return None
     built, passing = reach(model, cls, "__init__"), reach(model, cls, "__iter__")
     stores = [
-        each for one in own_classes(model, cls) for each in model.project.own_stores(name, one)
+        each for one in model.flow.own_mro(cls) for each in model.project.own_stores(name, one)
     ]
     begun = [store for store in stores if store.scope in built.functions]
     filled = [store for store in stores if store.scope not in built.functions]

@@ -128,15 +128,14 @@ def _asks_what_length_is_made_of(model: Model, cls: Class) -> bool:
 
     A sampler over ``len(data) // data.groups`` is right for data of ``groups * n`` samples.
     """
-    for base in model.flow.mro(cls):
-        for scope in scopes_inside(base) if isinstance(base, Class) else ():
-            for read in scope.reads:
-                if self_class(read.value) is None and any(
-                    isinstance(value, Obj) and _is_length_made_of(model, value, read.name)
-                    for value in model.flow.values(read.value)
-                ):
-                    return True
-    return False
+    return any(
+        isinstance(value, Obj) and _is_length_made_of(model, value, read.name)
+        for base in model.flow.own_mro(cls)
+        for scope in scopes_inside(base)
+        for read in scope.reads
+        if self_class(read.value) is None
+        for value in model.flow.values(read.value)
+    )
 
 
 def _is_length_made_of(model: Model, data: Obj, name: str) -> bool:
@@ -242,8 +241,7 @@ def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
     run = reach(model, cls, "__init__", "__iter__", "__len__", "set_epoch")
     others = [
         method
-        for base in model.flow.mro(cls)
-        if isinstance(base, Class)
+        for base in model.flow.own_mro(cls)
         for method in base.methods
         if method not in run.functions
     ]
@@ -323,15 +321,14 @@ def runs_dry(model: Model, cls: Class) -> Suspect | None:
 def _calls_next(model: Model, cls: Class) -> bool:
     return any(
         last_name(call.func) == "next" and len(call.args) == 1
-        for base in model.flow.mro(cls)
-        if isinstance(base, Class)
+        for base in model.flow.own_mro(cls)
         for call in calls_inside(base)
     )
 
 
 def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
     """Whether the class, or what it calls, has the slip that SMP402 reports as the cause."""
-    functions = [m for base in model.flow.mro(cls) if isinstance(base, Class) for m in base.methods]
+    functions = [m for base in model.flow.own_mro(cls) for m in base.methods]
     functions += [f for m in functions for call in m.calls for f in model.flow.callees(call)]
     return any(
         same(remainder.operand, quotient.target) and same(remainder.node.right, quotient.parts)

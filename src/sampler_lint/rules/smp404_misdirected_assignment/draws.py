@@ -47,8 +47,7 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         return
     if model.attributes(cls).open is not None or not _is_only_kept(model, cls, init):
         return
-    family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
-    scopes = [s for one in family if isinstance(one, Class) for s in scopes_inside(one)]
+    scopes = [s for one in model.flow.own_family(cls) for s in scopes_inside(one)]
     if any(r.name == "seed" for scope in scopes for r in scope.reads) or any(
         last_name(call.func) == "__iter__" and on_super(call.func)
         for scope in scopes

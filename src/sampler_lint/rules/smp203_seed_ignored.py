@@ -159,10 +159,6 @@ def _may_be_built(model: Model, module: Module, cls: Class) -> bool:
         or is_imported(model, module, cls.name)
         # One that derives from nothing, as Megatron's.
         or (init is not None and any(_is_reached(model, c) for c in model.flow.callers(init)))
-        or any(
-            cls in model.flow.mro(derived)[1:] and _may_be_built(model, found, derived)
-            for found, derived in model.classes()
-        )
     )
 
 

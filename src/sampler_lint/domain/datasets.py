@@ -18,7 +18,7 @@ from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import EVALUATES, ORDERS, TRAINS
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model, own_scopes
 from sampler_lint.syntax.navigation import owner_of, same, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -85,8 +85,7 @@ def orders_itself(model: Model, dataset: Expr) -> bool:
         any(ORDERS.calls_in(scope.calls))
         for value in model.flow.values(dataset)
         if isinstance(value, Obj) and isinstance(value.cls, Class)
-        for base in model.flow.own_mro(value.cls)
-        for scope in scopes_inside(base)
+        for scope in own_scopes(model, value.cls)
     )
 
 

@@ -26,9 +26,16 @@ from sampler_lint.domain.concepts import (
     SETS_EPOCH,
 )
 from sampler_lint.domain.datasets import is_dataset
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import nodes_in, on_super, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    nodes_in,
+    on_super,
+    self_class,
+    self_stores,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -395,32 +402,23 @@ def _is_told_epoch(state: EpochState, expr: Expr) -> bool:
 
 def advances_itself(state: EpochState) -> bool:
     """Whether a pass moves the epoch of the object on, so that the next one has another."""
-    return any(
-        isinstance(store.target, Attr)
-        and store.target.name in state.stored
-        and self_class(store.target.value) is not None
-        for function in state.iteration.functions
-        for store in function.stores
-    )
+    return any(target.name in state.stored for target, _ in self_stores(state.iteration.functions))
 
 
 def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> bool:
     """Whether code besides ``known`` may read what ``set_epoch`` fills."""
     covered = {function for found in known for function in found.functions}
-    family = model.flow.own_mro(state.cls)
-    for cls in family:
-        for scope in scopes_inside(cls):
-            if not isinstance(scope, Function) or scope in covered:
-                continue
-            # What is written down says nothing about the order.
-            if scope.name == "set_epoch" or GIVES_STATE.says(scope.name):
-                continue
-            if any(
-                read.name in state.stored and self_class(read.value) is not None
-                for read in scope.reads
-            ):
-                return True
-    names = set(family)
+    for scope in own_scopes(model, state.cls):
+        if not isinstance(scope, Function) or scope in covered:
+            continue
+        # What is written down says nothing about the order.
+        if scope.name == "set_epoch" or GIVES_STATE.says(scope.name):
+            continue
+        if any(
+            read.name in state.stored and self_class(read.value) is not None for read in scope.reads
+        ):
+            return True
+    names = set(model.flow.own_mro(state.cls))
     for module in model.project.modules_near(state.cls):
         for scope in module.facts.scopes:
             for read in scope.reads:

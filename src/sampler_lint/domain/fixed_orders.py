@@ -32,7 +32,7 @@ from sampler_lint.domain.epoch_state import (
     seed_parts,
     seedings_of,
 )
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes, scopes_inside
 from sampler_lint.domain.paths import ways
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes
@@ -407,8 +407,7 @@ def _has_another_part(model: Model, cls: Class, found: Reach, seed: Expr) -> boo
     names = {each.name for each in seed_parts(model, seed) if isinstance(each, Attr)}
     return any(
         read.name in names and self_class(read.value) is not None
-        for each in model.flow.own_mro(cls)
-        for scope in scopes_inside(each)
+        for scope in own_scopes(model, cls)
         if scope not in found.functions and getattr(scope, "name", "") != "__init__"
         for read in scope.reads
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from sampler_lint.analysis.values import Obj, Pack, Table, Unknown, Value, View
 from sampler_lint.domain.concepts import ITERATED, PROCESSES
 from sampler_lint.domain.epochs import encloses_a_pass
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model, own_scopes
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
 from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
@@ -65,8 +65,7 @@ def _with_own_shares(model: Model) -> Iterator[str]:
 
 def _says_ranks(model: Model, cls: Class) -> bool:
     """Whether a class takes a rank, or calls what may tell it, whatever its text says beside."""
-    own = model.flow.own_mro(cls)
-    called = (name for base in own for scope in scopes_inside(base) for name in scope.called)
+    called = (name for scope in own_scopes(model, cls) for name in scope.called)
     return any(map(PROCESSES.says, (*(model.flow.params(cls) or ()), *called)))
 
 

@@ -681,6 +681,11 @@ def scopes_inside(cls: Class) -> Iterator[Scope]:
     yield from cls.module.inside(cls)
 
 
+def own_scopes(model: Model, cls: Class) -> list[Scope]:
+    """The scopes in a class and in its bases of the tree."""
+    return [scope for each in model.flow.own_mro(cls) for scope in scopes_inside(each)]
+
+
 def calls_inside(cls: Class) -> Iterator[Call]:
     """Every call in a class, nested functions too."""
     for scope in scopes_inside(cls):

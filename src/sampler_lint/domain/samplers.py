@@ -20,7 +20,13 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.draws import Seeded, draws, global_draw, kept_draw, seeded
 from sampler_lint.domain.epoch_state import advances_itself, epoch_state, uses_epoch
-from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import (
+    BATCH_SAMPLER,
+    DISTRIBUTED_SAMPLER,
+    Model,
+    own_scopes,
+    scopes_inside,
+)
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_WRAPPING
@@ -103,10 +109,9 @@ def _draws_from(scope: Function, found: Seeded) -> bool:
 
 def own_seed(model: Model, cls: Class) -> str | None:
     """The attribute in which instances keep a seed, if they certainly have one that can be set."""
-    for base in model.flow.own_mro(cls):
-        for target, _ in self_stores(scopes_inside(base), base):
-            if is_seed_name(target.name.lstrip("_")):
-                return target.name
+    for target, _ in self_stores(own_scopes(model, cls)):
+        if is_seed_name(target.name.lstrip("_")):
+            return target.name
     if DISTRIBUTED_SAMPLER not in model.flow.mro(cls):
         return None
     init = model.flow.method(cls, "__init__")

@@ -10,7 +10,7 @@ from sampler_lint import catalog
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.domain.injection import injections, shards_itself
-from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import BATCH_SAMPLER, Model, own_scopes
 from sampler_lint.domain.signatures import Signature, of_class
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
@@ -199,8 +199,7 @@ def _suspect(
 
 def _data_source(model: Model, cls: Class) -> Attr | None:
     """The read of ``sampler.data_source``, which a DistributedSampler does not have."""
-    own = model.flow.own_mro(cls)
-    scopes = [scope for base in own for scope in scopes_inside(base)]
+    scopes = own_scopes(model, cls)
     for scope in scopes:
         for call in scope.calls:
             if (ASKS_KIND.is_call(call) or ASKS_BY_NAME.is_call(call)) and any(

@@ -28,7 +28,7 @@ from sampler_lint.findings import Place, Related
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
-from sampler_lint.syntax.navigation import holds, on_super, self_class, walk
+from sampler_lint.syntax.navigation import holds, on_super, self_class, self_stores, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Store
 from sampler_lint.workspace.project import Module
 
@@ -252,14 +252,7 @@ def _seeds_process(model: Model, state: EpochState) -> bool:
 
 
 def _replaced_in_pass(state: EpochState, inner: Inner) -> bool:
-    return any(
-        isinstance(store.target, Attr)
-        and store.target.name == inner.path[0]
-        and self_class(store.target.value) is not None
-        for function in state.iteration.functions
-        for store in function.stores
-        if len(inner.path) == 1
-    )
+    return any((target.name,) == inner.path for target, _ in self_stores(state.iteration.functions))
 
 
 def _set_directly(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:

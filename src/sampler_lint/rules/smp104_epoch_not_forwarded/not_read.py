@@ -19,7 +19,7 @@ from sampler_lint.domain.epoch_state import (
     seed_parts,
     seedings_of,
 )
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.edits.seed_fixes import draw_from, summed
@@ -323,8 +323,7 @@ def _draws_own(call: Call) -> bool:
 
 def other_attribute(model: Model, state: EpochState) -> Attr | None:
     """An epoch that the pass seeds with and that stays what ``__init__`` made it."""
-    scopes = (scope for cls in model.flow.own_mro(state.cls) for scope in scopes_inside(cls))
-    if any("setattr" in scope.called for scope in scopes):
+    if any("setattr" in scope.called for scope in own_scopes(model, state.cls)):
         return None
     for call in seedings_of(state.iteration):
         argument = seed_argument(call)

@@ -11,7 +11,7 @@ from sampler_lint.domain.concepts import ITERATED, NAMESPACES, RANGES, RESTORES
 from sampler_lint.domain.counters import Beginning, counted_from_zero
 from sampler_lint.domain.epoch_state import reach, seed_argument, seed_parts, seedings_of
 from sampler_lint.domain.epochs import EpochLoop, loops_over
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model, own_scopes
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.resuming import restored_before
 from sampler_lint.domain.shares import given_to_sharders
@@ -165,16 +165,13 @@ def _moved(model: Model, cls: Class) -> dict[str, Attr]:
 def _is_set_outside(model: Model, cls: Class, name: str) -> bool:
     """Whether others, or a method that is no pass of its own, give the attribute its value."""
     passing = reach(model, cls, "__iter__", "__next__").functions
+    others = (
+        scope
+        for scope in own_scopes(model, cls)
+        if isinstance(scope, Function) and scope.name != "__init__" and scope not in passing
+    )
     return any(model.project.outer_stores_near(name, cls)) or any(
-        isinstance(store.target, Attr)
-        and store.target.name == name
-        and self_class(store.target.value) is not None
-        and isinstance(scope, Function)
-        and scope.name != "__init__"
-        and scope not in passing
-        for base in model.flow.own_mro(cls)
-        for scope in scopes_inside(base)
-        for store in scope.stores
+        target.name == name for target, _ in self_stores(others)
     )
 
 

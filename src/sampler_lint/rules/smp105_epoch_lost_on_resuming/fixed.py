@@ -13,7 +13,7 @@ from sampler_lint.domain.resuming import is_loaded
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -101,10 +101,8 @@ def _kept_in_attributes(model: Model, scope: Scope, first: int) -> list[str]:
         return []
     init = cls.method("__init__")
     stores: dict[str, list[Store]] = {}
-    for inner in scopes_inside(cls):
-        for store in inner.stores:
-            if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
-                stores.setdefault(store.target.name, []).append(store)
+    for target, store in self_stores(scopes_inside(cls), cls):
+        stores.setdefault(target.name, []).append(store)
     return [
         f"{scope.self_name}.{name}"
         for name, found in stores.items()

@@ -19,7 +19,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.draws import bare_generator, draws, seeded
 from sampler_lint.domain.epoch_state import takes_order_of_torch
 from sampler_lint.domain.epochs import pass_trains
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import may_shuffle
@@ -37,7 +37,6 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Name,
-    Scope,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -161,23 +160,17 @@ def _seed_parameter(model: Model, cls: Class) -> tuple[str, str] | None:
 
 def _shuffles_by_seed(model: Model, cls: Class) -> bool:
     """Whether the class's own methods read a seed, or leave the shuffle to torch's."""
-    scopes = [scope for scope in _scopes(model, cls) if scope.name != "__init__"]
+    scopes = [scope for scope in own_scopes(model, cls) if scope.name != "__init__"]
     return takes_order_of_torch(model, cls) or any(
         is_seed_name(read.name.lstrip("_")) for scope in scopes for read in scope.reads
     )
-
-
-def _scopes(model: Model, cls: Class) -> list[Scope]:
-    """The scopes inside the class and its bases in the tree."""
-    bases = model.flow.own_mro(cls)
-    return [scope for base in bases for scope in scopes_inside(base)]
 
 
 def _draws_by_seed(model: Model, cls: Class, init: Function, name: str) -> bool:
     """Whether the class draws by what it is given as the parameter ``name``."""
     if takes_order_of_torch(model, cls):
         return True
-    if not any(draws(scope) for scope in _scopes(model, cls)):
+    if not any(draws(scope) for scope in own_scopes(model, cls)):
         return False
     seeded_at_once = any(
         isinstance(node, Name) and node.id == name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.epoch_state import epoch_state, reach
-from sampler_lint.domain.model import Model, calls_inside, scopes_inside
+from sampler_lint.domain.model import Model, calls_inside, own_scopes
 from sampler_lint.domain.wrapping import inners
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
@@ -130,8 +130,7 @@ def _asks_what_length_is_made_of(model: Model, cls: Class) -> bool:
     """
     return any(
         isinstance(value, Obj) and _is_length_made_of(model, value, read.name)
-        for base in model.flow.own_mro(cls)
-        for scope in scopes_inside(base)
+        for scope in own_scopes(model, cls)
         for read in scope.reads
         if self_class(read.value) is None
         for value in model.flow.values(read.value)

@@ -58,25 +58,24 @@ def put_in_list(call: Call) -> Filling | None:
     return None
 
 
+@remembered
 def put_in_dicts(facts: ModuleFacts, key: str | None) -> list[Filling]:
     """What a file puts under a key into dicts, in order; under any key if that is None.
 
     What ``namespace.key = …`` sets counts for what is asked for by its name.
     """
-    asked: dict[str | None, list[Filling]] = facts.memo.setdefault(put_in_dicts, {})
-    if key not in asked:
-        by_key = _by_key(facts)
-        if key is None:
-            found = [entry for entries in by_key.values() for entry in entries]
-        else:
-            found = [*by_key.get(key, ()), *by_key.get(None, ())]
-        found.sort(key=lambda entry: entry[0])
-        asked[key] = [] if key is None else [*_set_as_attributes(facts).get(key, ())]
-        asked[key] += (
-            (owner, source, tuple(_under(key, part) for part in path))
-            for _, (owner, source, path) in found
-        )
-    return asked[key]
+    by_key = _by_key(facts)
+    if key is None:
+        found = [entry for entries in by_key.values() for entry in entries]
+    else:
+        found = [*by_key.get(key, ()), *by_key.get(None, ())]
+    found.sort(key=lambda entry: entry[0])
+    put: list[Filling] = [] if key is None else [*_set_as_attributes(facts).get(key, ())]
+    put += (
+        (owner, source, tuple(_under(key, part) for part in path))
+        for _, (owner, source, path) in found
+    )
+    return put
 
 
 def _under(key: str | None, part: Part) -> Part:

@@ -36,7 +36,7 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
     """A variable that is set to 0 before the loop, and that only its turns add to."""
     if isinstance(number, Name):
         scope = number.scope
-        if scope is not loop.scope or _is_shared(number):
+        if scope is not loop.scope or is_shared(number):
             return None
         bindings = scope.bindings.get(number.id, ())
         set_by = [(scope, each.how, each.value, each.stmt) for each in bindings]
@@ -110,7 +110,7 @@ def _is_zero(value: Expr | None) -> bool:
     return isinstance(value, Const) and value.value == 0 and value.value is not False
 
 
-def _is_shared(name: Name) -> bool:
+def is_shared(name: Name) -> bool:
     """Whether another function may change the name."""
     scope = name.scope
     if isinstance(scope, Function):

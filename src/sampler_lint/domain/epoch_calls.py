@@ -243,12 +243,7 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     near = {scope.module for scope in found.scopes}
     near.update(c.sampler.site.scope.module for c in wanted if c.sampler.site is not None)
     objects = frozenset(carrier.sampler for carrier in wanted)
-    # Many loops may pass over one loader.
-    known: dict[object, tuple[list[Call], list[Call]]] = model.memo.setdefault(calls_for, {})
-    key = objects, frozenset(near)
-    if key not in known:
-        known[key] = _calls_for(model, objects, near)
-    hits, doubtful = known[key]
+    hits, doubtful = _calls_for(model, objects, frozenset(near))
     before = {c.sampler.site.scope for c in wanted if c.sampler.site} | {found.loop.scope}
     classes = {found.inner.loader.cls, *(obj.cls for obj in objects)}
     certain = tuple(
@@ -263,10 +258,14 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     return sorted_[certain, unclear]
 
 
+@remembered
 def _calls_for(
-    model: Model, objects: frozenset[Obj], near: set[ModuleFacts]
+    model: Model, objects: frozenset[Obj], near: frozenset[ModuleFacts]
 ) -> tuple[list[Call], list[Call]]:
-    """The calls that set the epoch of one of the objects, and those near that may do so."""
+    """The calls that set the epoch of one of the objects, and those near that may do so.
+
+    Found once: many loops may pass over one loader.
+    """
     hits: list[Call] = []
     doubtful: list[Call] = []
     built = {(obj.cls, obj.site) for obj in objects}
@@ -514,18 +513,16 @@ def _unknown_hooks(model: Model, loop: Loop) -> Iterator[Call]:
                     todo.append((callee, callee.calls))
 
 
+@remembered
 def _leads_to_loaders(model: Model, value: Value) -> bool:
     """Whether it is a loader or a sampler, or an object that keeps one."""
     if not isinstance(value, Obj) or not isinstance(value.cls, Class):
         return isinstance(value, Obj) and model.role(value) is not None
-    known: dict[Class, bool] = model.memo.setdefault(_leads_to_loaders, {})
-    if value.cls not in known:
-        known[value.cls] = model.role(value) is not None or any(
-            isinstance(held, Obj) and model.role(held) is not None
-            for name in model.attributes(value.cls).names
-            for held in model.flow.ask_field(value, name)
-        )
-    return known[value.cls]
+    return model.role(value) is not None or any(
+        isinstance(held, Obj) and model.role(held) is not None
+        for name in model.attributes(value.cls).names
+        for held in model.flow.ask_field(value, name)
+    )
 
 
 def _is_of_others(value: Value) -> bool:

@@ -16,7 +16,14 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
-from sampler_lint.syntax.navigation import blocks, children, expressions, nodes_in, statements, walk
+from sampler_lint.syntax.navigation import (
+    blocks,
+    children,
+    expressions,
+    is_main_guard,
+    nodes_in,
+    statements,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -322,9 +329,7 @@ def _at_top(stmt: Stmt) -> Iterator[tuple[str, Expr]]:
 
 def _part_at_top(stmt: Stmt) -> list[str]:
     """The parts that a statement of a file's top level belongs to."""
-    if isinstance(stmt, If) and any(
-        isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test)
-    ):
+    if isinstance(stmt, If) and is_main_guard(stmt):
         return [_STARTED]
     targets = stmt.targets if isinstance(stmt, Assign) else ()
     if isinstance(stmt, Declare):

@@ -92,17 +92,12 @@ def _tells_ranks_apart(expr: Expr) -> bool:
     return RANK.is_mentioned(expr) or WORLD_SIZE.is_mentioned(expr) or RANK.is_call(expr)
 
 
+@remembered
 def _pipeline(model: Model, expr: Expr) -> Pipeline | None:
-    known: dict[Expr, Pipeline | None] = model.memo.setdefault(_pipeline, {})
-    if isinstance(expr, Call) and expr not in known:
-        known[expr] = _read(model, expr)
-    return known.get(expr)
-
-
-def _read(model: Model, call: Call) -> Pipeline | None:
-    if _part(model, call.func) == "DataPipeline":
-        return _of_stages(model, call)
-    return _of_dataset(model, call) if _part(model, call.func) == "WebDataset" else None
+    part = _part(model, expr.func) if isinstance(expr, Call) else None
+    if isinstance(expr, Call) and part == "DataPipeline":
+        return _of_stages(model, expr)
+    return _of_dataset(model, expr) if isinstance(expr, Call) and part == "WebDataset" else None
 
 
 def _part(model: Model, expr: Expr) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -19,6 +19,7 @@ from sampler_lint.syntax.nodes import (
     Function,
     Name,
     Param,
+    Scope,
     Store,
     last_name,
     positional,
@@ -226,18 +227,28 @@ def _is_single_line(model: Model, cls: Class) -> bool:
     )
 
 
-def refuser(model: Model, func: Expr, keyword: str) -> str | None:
-    """The name of a class that a call may build instead, and that takes no such argument.
+def refuser(
+    model: Model, func: Expr, keyword: str, but: Collection[Scope | None] = ()
+) -> str | None:
+    """The name of what a call may build or call instead, and that takes no such argument.
 
     ``kind = RandomSampler if alone else DistributedSampler``: a ``seed`` fits one of them only.
+    The functions (and the ``__init__`` of classes) ``but`` are to take it.
     """
     values = model.flow.values(func)
     for value in values if len(values) > 1 else ():
-        known = value.cls if isinstance(value, ClassRef) else getattr(value, "dotted", None)
-        signature = of_class(model, known) if known is not None else None
-        if signature is None or signature.open_keywords or keyword in signature.names:
-            continue
-        return known.name if isinstance(known, Class) else str(known).rpartition(".")[2]
+        if isinstance(value, FuncRef):
+            name = value.function.name
+            init: Function | None = value.function
+            signature: Signature | None = _signature(value.function, value.function.params)
+        else:
+            known = value.cls if isinstance(value, ClassRef) else getattr(value, "dotted", None)
+            signature = of_class(model, known) if known is not None else None
+            name = known.name if isinstance(known, Class) else str(known).rpartition(".")[2]
+            init = known.method("__init__") if isinstance(known, Class) else None
+        takes = signature is None or signature.open_keywords or keyword in signature.names
+        if not takes and init not in but:
+            return name
     return None
 
 

@@ -321,9 +321,7 @@ def left_out(model: Model, loader: Obj) -> Left | None:
         made = [call for call in _averaging_by(model, framework, known, scopes) if call.stmt]
         if not made or any(map(is_one_device, made)) or not _is_read_raw(model, loader, loops):
             continue
-        if _differs_by_rank(scopes, loader.site) or any(
-            _takes_share(node) for scope in scopes for node in nodes_in(statements(scope.body))
-        ):
+        if _may_take_share(scopes, loader.site):
             return None
         together = program_files(model).running_with(module)
         if not any(_may_be_handed(model, each, framework, loader) for each in together):
@@ -341,9 +339,7 @@ def taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Expr | None:
         return None
     together = program_files(model).running_with(module)
     scopes = {scope for each in together for scope in each.facts.scopes}
-    if _differs_by_rank(scopes, loader.site) or any(
-        _takes_share(node) for scope in scopes for node in nodes_in(statements(scope.body))
-    ):
+    if _may_take_share(scopes, loader.site):
         return None
     if any(
         _may_be_handed(model, each, framework, loader)
@@ -360,6 +356,13 @@ def taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Expr | None:
             if RANK.is_call(node) or (isinstance(node, (Name, Attr)) and RANK.names(node))
         ),
         None,
+    )
+
+
+def _may_take_share(scopes: set[Scope], site: Call) -> bool:
+    """Whether some code may leave each rank a part of what a call builds a loader for."""
+    return _differs_by_rank(scopes, site) or any(
+        _takes_share(node) for scope in scopes for node in nodes_in(statements(scope.body))
     )
 
 

@@ -15,7 +15,7 @@ from sampler_lint.edits.editor import renaming
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Related
 from sampler_lint.remembered import remembered
-from sampler_lint.rules._alike import closest
+from sampler_lint.rules._alike import slips
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import (
@@ -220,8 +220,4 @@ def _said_in_tests(scope: Scope) -> tuple[set[str | None], set[object]]:
 def near_names(name: str, defined: set[str]) -> list[str]:
     """The names that a slip of the pen may have made of ``name``."""
     own = [other for other in defined if not other.startswith("__")]
-    bare = name.replace("_", "").lower()
-    alike = [other for other in own if other.replace("_", "").lower() == bare]
-    if alike:
-        return alike
-    return closest(name, own, most=2, at_least=0.8)
+    return slips(name, own, at_least=0.8)

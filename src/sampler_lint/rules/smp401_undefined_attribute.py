@@ -43,6 +43,7 @@ from sampler_lint.rules._meant import (
 )
 from sampler_lint.rules._some_paths import on_some_paths, unset_when_built
 from sampler_lint.syntax.navigation import (
+    is_main_guard,
     nodes_in,
     owner_of,
     self_class,
@@ -429,7 +430,7 @@ def _is_checked(model: Model, call: Call, depth: int) -> bool:
     stmt = call.stmt
     if stmt is None or any(
         isinstance(outer, Try)
-        or (isinstance(outer, If) and not (_is_main(outer) or _is_single_branch(outer, stmt)))
+        or (isinstance(outer, If) and not (is_main_guard(outer) or _is_single_branch(outer, stmt)))
         for outer in stmt.ancestors()
     ):
         return True
@@ -467,11 +468,6 @@ def _asks_for_ranks(stmt: Stmt) -> bool:
     else:
         return False
     return any(PROCESSES.is_mentioned(test) or SAMPLER.is_mentioned(test) for test in tests)
-
-
-def _is_main(choice: If) -> bool:
-    """``if __name__ == "__main__":``."""
-    return any(isinstance(node, Name) and node.id == "__name__" for node in walk(choice.test))
 
 
 def _is_single_branch(choice: If, stmt: Stmt) -> bool:

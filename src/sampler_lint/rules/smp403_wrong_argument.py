@@ -25,7 +25,7 @@ from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
 from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, role_of, same_role
-from sampler_lint.rules._alike import closest
+from sampler_lint.rules._alike import slips
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import same, walk
@@ -179,9 +179,7 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
         made.signature.positional[: len(made.positional)]
     )
     free = [other for other in made.signature.names if other not in given]
-    bare = name.replace("_", "").lower()
-    alike = [other for other in free if other.replace("_", "").lower() == bare]
-    close = alike or closest(name, free, most=2, at_least=SURE_SLIP)
+    close = slips(name, free, at_least=SURE_SLIP)
     if len(close) == 1:
         return close[0], True
     return same_role(name, free), False

@@ -194,6 +194,11 @@ def inherited(stmt: Stmt, question: Callable[[T, Stmt], T], start: T) -> T:
     return value
 
 
+def is_main_guard(choice: If) -> bool:
+    """``if __name__ == "__main__":``."""
+    return any(isinstance(node, Name) and node.id == "__name__" for node in walk(choice.test))
+
+
 def leaves(stmt: Stmt) -> bool:
     """Whether what follows a statement in its block is never reached."""
     return isinstance(stmt, (Return, Raise)) or (isinstance(stmt, Simple) and stmt.is_jump)

@@ -30,7 +30,7 @@ from sampler_lint.source import (
     setting_names,
 )
 from sampler_lint.syntax.lower import extract
-from sampler_lint.syntax.navigation import imported_by_call, self_class, walk
+from sampler_lint.syntax.navigation import imported_by_call, is_main_guard, self_class
 from sampler_lint.syntax.nodes import (
     Call,
     Class,
@@ -108,13 +108,7 @@ class Module:
     def is_script(self) -> bool:
         """Whether the file is made to be started: it has a main guard, or prints on its own."""
         return (
-            any(
-                isinstance(stmt, If)
-                and any(
-                    isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test)
-                )
-                for stmt in self.facts.body
-            )
+            any(isinstance(stmt, If) and is_main_guard(stmt) for stmt in self.facts.body)
             or "print" in self.facts.called
         )
 

@@ -11,10 +11,11 @@ from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import Ext, Unknown
 from sampler_lint.domain.concepts import LOOKS
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.signatures import refuser
 from sampler_lint.edits.safety.meaning import original, scope_at
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree
 from sampler_lint.source import SourceError, SourceFile
-from sampler_lint.syntax.nodes import Expr, Function, Param, Scope
+from sampler_lint.syntax.nodes import Expr, Function, Param
 from sampler_lint.syntax.parse import all_nodes
 from sampler_lint.workspace.project import Module
 
@@ -37,23 +38,12 @@ def new_parameters(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
             if [name for name in after if name in before] != before:
                 return f"`{old.name}` would take its arguments in another order"
             for name in added:
-                reason = _not_passed(model, changes, changed, new, name)
-                if reason := reason or _passed_to_others(
-                    model, scope_at(module, old), name, edited
-                ):
+                if reason := _not_passed(model, changes, changed, new, name):
                     return reason
-    return None
-
-
-def _passed_to_others(
-    model: Model, function: Scope | None, name: str, edited: set[Scope | None]
-) -> str | None:
-    """Another function that a caller may call instead, and that takes no such argument."""
-    for call in model.flow.callers(function) if isinstance(function, Function) else ():
-        for other in model.flow.callees(call):
-            takes = other.param(name) or any(one.kind == "kwarg" for one in other.params)
-            if other not in edited and not takes:
-                return f"{model.place(call.scope, call)} may call another `{other.name}`"
+                function = scope_at(module, old)
+                for call in model.flow.callers(function) if isinstance(function, Function) else ():
+                    if other := refuser(model, call.func, name, edited):
+                        return f"{model.place(call.scope, call)} may call another `{other}`"
     return None
 
 

@@ -242,20 +242,17 @@ def _replaced(model: Model, module: Module, changed: Changed) -> str | None:
     return None
 
 
+@remembered
 def _replaced_setters(model: Model, module: Module) -> list[tuple[int, int, int]]:
     """The statements of a file that assign to a ``set_epoch``: their line, start and end."""
-    known: dict[Module, list[tuple[int, int, int]]]
-    known = model.memo.setdefault(_replaced_setters, {})
-    if module not in known:
-        tree = original(model, module).tree
-        stores = (
-            (one, tree.statement(one))
-            for one in tree.nodes
-            if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
-            if isinstance(one.ctx, ast.Store)
-        )
-        known[module] = [(one.lineno, *tree.spans[stmt or one]) for one, stmt in stores]
-    return known[module]
+    tree = original(model, module).tree
+    stores = (
+        (one, tree.statement(one))
+        for one in tree.nodes
+        if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
+        if isinstance(one.ctx, ast.Store)
+    )
+    return [(one.lineno, *tree.spans[stmt or one]) for one, stmt in stores]
 
 
 def _other(

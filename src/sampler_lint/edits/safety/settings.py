@@ -13,6 +13,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.syntax.lower import expression
 from sampler_lint.workspace.project import Module
@@ -26,7 +27,7 @@ def set_elsewhere(model: Model, module: Module, value: ast.expr) -> str | None:
     for node in ast.walk(value):
         if isinstance(node, ast.Attribute) and is_seed_name(node.attr):
             owner = _last(node.value)
-            for place, store in _stores(model, module, node.attr):
+            for place, store in _stores(model, model.project.program_of(module), node.attr):
                 if not _is_shared(store.given) and store.is_of(owner):
                     return f"{place}: `{node.attr}` may be another, or gone"
     return None
@@ -47,33 +48,28 @@ class _Store(NamedTuple):
         return self.only in {None, owner} and self.followed not in {owner, "self"}
 
 
-def _stores(model: Model, module: Module, name: str) -> list[tuple[str, _Store]]:
+@remembered
+def _stores(model: Model, program: str, name: str) -> list[tuple[str, _Store]]:
     """What sets an attribute of that name: by another name, or where the model does not look."""
-    program = model.project.program_of(module)
-    known: dict[tuple[str, str], list[tuple[str, _Store]]] = model.memo.setdefault(_stores, {})
-    if (program, name) not in known:
-        found: list[tuple[str, _Store]] = []
-        known[program, name] = found
-        setters = _setters(model, program)
-        for shown, root, is_read in _saying(model, program, name, setters):
-            tables = _tables(root)
-            for node in ast.walk(root):
-                stores = [*_sets(node, name, is_read, tables), *_set_by(node, name, setters)]
-                found += ((f"{shown}:{node.lineno}", one) for one in stores)  # type: ignore[attr-defined]
-    return known[program, name]
+    found: list[tuple[str, _Store]] = []
+    setters = _setters(model, program)
+    for shown, root, is_read in _saying(model, program, name, setters):
+        tables = _tables(root)
+        for node in ast.walk(root):
+            stores = [*_sets(node, name, is_read, tables), *_set_by(node, name, setters)]
+            found += ((f"{shown}:{node.lineno}", one) for one in stores)  # type: ignore[attr-defined]
+    return found
 
 
+@remembered
 def _setters(model: Model, program: str) -> frozenset[str]:
     """The functions of a program that set attributes by names which they are given."""
-    known: dict[str, frozenset[str]] = model.memo.setdefault(_setters, {})
-    if program not in known:
-        known[program] = frozenset(
-            function.name
-            for each in _files(model, program)
-            for function in _functions_with_setattr(model, each)
-            if function.args.kwarg is not None
-        )
-    return known[program]
+    return frozenset(
+        function.name
+        for each in _files(model, program)
+        for function in _functions_with_setattr(model, each)
+        if function.args.kwarg is not None
+    )
 
 
 def _functions_with_setattr(model: Model, file: str) -> Iterator[ast.FunctionDef]:

@@ -9,6 +9,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, SAMPLER, SETS_EPOCH, TRAINS
+from sampler_lint.domain.counters import is_shared
 from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
 from sampler_lint.domain.epochs import EpochLoop, starts_for_ever, steps_in
@@ -264,7 +265,7 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
         return (
             part.scope is loop.scope
             and bool(bindings)
-            and not _is_global(part)
+            and not is_shared(part)
             and all(b.is_plain and (b.stmt is None or not loop.encloses(b.stmt)) for b in bindings)
         )
     cls = self_class(part.value) if isinstance(part, Attr) else None
@@ -321,14 +322,6 @@ def _is_set_apart(model: Model, loop: Loop, cls: Class, name: str) -> bool:
         and (builds(model, store.scope, family) or runs_in(model, loop, store.scope) is False)
         for store in stores
     )
-
-
-def _is_global(name: Name) -> bool:
-    """Whether another function may change the name."""
-    scope = name.scope
-    if isinstance(scope, Function):
-        return scope.declared.get(name.id) is scope.module
-    return any(name.id in function.declared for function in scope.module.functions)
 
 
 # An epoch that no code gives a value: NameError, in the distributed run alone.

@@ -14,7 +14,7 @@ from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
 from sampler_lint.parameters import FLAGS, NUMBERS, role_of
-from sampler_lint.rules._alike import closest, likeness
+from sampler_lint.rules._alike import likeness, slips
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import on_super, same, self_class, unparse
@@ -207,9 +207,7 @@ def read_by(model: Model, cls: Class) -> set[str]:
 
 def _near(name: str, names: set[str]) -> str | None:
     own = [other for other in names if not other.startswith("__") and other != name]
-    bare = name.replace("_", "").lower()
-    alike = [other for other in own if other.replace("_", "").lower() == bare]
-    close = alike or closest(name, own, most=2, at_least=0.85)
+    close = slips(name, own, at_least=0.85)
     return close[0] if len(close) == 1 else None
 
 

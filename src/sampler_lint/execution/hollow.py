@@ -8,7 +8,6 @@ on the same, the one tells whether it counts what the other yields, whatever tha
 from __future__ import annotations
 
 import ast
-import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -26,7 +25,6 @@ from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.passes import EVEN, SILENT
 from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number, is_sequence
 from sampler_lint.execution.slices import steps_of
-from sampler_lint.execution.statements import Return
 from sampler_lint.execution.trials import LEFT_OVER, guess
 from sampler_lint.execution.values import (
     Array,
@@ -169,20 +167,19 @@ class _Hollow:
         """Run the constructor, statement by statement."""
         args, keywords = self.spec.arguments(world, 0)
         frame = self.interpreter.frame(init, [instance, *args], keywords, instance)
-        with contextlib.suppress(Return):
-            for stmt in getattr(init.node, "body", ()):
-                if not self._follows(stmt, frame):
-                    self._leave_open(stmt, instance, frame, heard)
+        for stmt in getattr(init.node, "body", ()):
+            if self._leaves(stmt, instance, frame, heard):
+                return
 
-    def _follows(self, stmt: ast.stmt, frame: Frame) -> bool:
-        """Run a statement, if it can be followed."""
+    def _leaves(self, stmt: ast.stmt, instance: Instance, frame: Frame, heard: _Heard) -> bool:
+        """Run a statement; whether it leaves, which one that cannot be followed does not."""
         try:
-            next(self.interpreter.block([stmt], frame), None)
+            return self.interpreter.execute([stmt], frame) is not None
         except (OverBudgetError, WantedError):
             raise
         except (RaisedError, *SILENT):
+            self._leave_open(stmt, instance, frame, heard)
             return False
-        return True
 
     def _leave_open(self, stmt: ast.stmt, instance: Instance, frame: Frame, heard: _Heard) -> None:
         """Forget what a statement that was not followed may have stored or changed."""

@@ -34,7 +34,7 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.expressions import Code, spell
 from sampler_lint.execution.names import Names
-from sampler_lint.execution.statements import Break, Continue, Return, Statements
+from sampler_lint.execution.statements import Statements
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
@@ -454,15 +454,13 @@ class Interpreter(Statements):
 
     def _generate(self, node: ast.FunctionDef, frame: Frame) -> Iterator[Any]:
         try:
-            yield from self.block(node.body, frame)
-        except Return:
-            return
-        except (Break, Continue) as error:
-            raise CannotTellError("a jump out of a function") from error
+            left = yield from self.block(node.body, frame)
         except RaisedError as error:
             if error.kind == "StopIteration":  # PEP 479
                 raise RaisedError("RuntimeError", error.node, error.names) from error
             raise
+        if left is not None and type(left) is not tuple:
+            raise CannotTellError("a jump out of a function")
 
     def _bind(self, fn: Fn, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
         spec = fn.node.args

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from sampler_lint.execution.budget import (
@@ -28,70 +28,40 @@ from sampler_lint.execution.values import (
     Given,
     last_name,
 )
-from sampler_lint.syntax.parse import child_nodes
-
-
-class Break(Exception):  # noqa: N818 - control flow
-    """``break``, on its way to its loop."""
-
-
-class Continue(Exception):  # noqa: N818 - control flow
-    """``continue``, on its way to its loop."""
-
-
-class Return(Exception):  # noqa: N818 - control flow
-    """``return``, on its way to the call."""
-
-    def __init__(self, value: Any) -> None:
-        super().__init__()
-        self.value = value
-
 
 #: How a statement leaves its block: None where the next one follows, the value in a tuple where it
 #: returns.
 Leaving = Any
-_BREAK, _CONTINUE = Break(), Continue()
+_BREAK, _CONTINUE = object(), object()
+#: What a statement yields on its way, and then how it leaves its block.
+Steps = Generator[Any, None, Leaving]
 
 
 class Statements(Expressions):
-    """Executes statements: as a generator of what they yield, or plainly where none can."""
+    """Executes statements: generators of what they yield, which return how they leave."""
 
     stands_in: bool
     skips: Callable[[ast.stmt, Frame, CannotTellError], bool] | None = None
     """Whether to go on behind a statement that cannot be followed; it never is unless given."""
 
-    def block(self, body: list[ast.stmt], frame: Frame) -> Iterator[Any]:
+    def block(self, body: list[ast.stmt], frame: Frame) -> Steps:
         """Execute statements one by one."""
         for stmt in body:
             BUDGET.left -= 1
             if BUDGET.left < 0:
                 BUDGET.over()
-            code = self.codes.get(stmt)
-            if code is None:
-                code = self.codes[stmt] = _statement(stmt)
+            kind = type(stmt.value) if isinstance(stmt, ast.Expr) else type(stmt)
             try:
                 # Most statements yield nothing, and need no generator of their own.
-                if code is not _yielding:
-                    _leave(code(self, frame))
-                elif isinstance(stmt, ast.If):
-                    yield from self.block(self.chosen(stmt, frame), frame)
+                if isinstance(stmt, ast.If):
+                    left = yield from self.block(self._chosen(stmt, frame), frame)
+                elif (compound := _COMPOUND.get(kind)) is not None:
+                    left = yield from compound(self, stmt, frame)
                 else:
-                    yield from self._compound(stmt, frame)
-            except CannotTellError as error:
-                if self.skips is None or not self.skips(stmt, frame, error):
-                    raise
-
-    def execute(self, body: list[ast.stmt], frame: Frame) -> Leaving:
-        """The same for statements that yield nothing; how they leave the block."""
-        for stmt in body:
-            BUDGET.left -= 1
-            if BUDGET.left < 0:
-                BUDGET.over()
-            code = self.codes.get(stmt)
-            if code is None:
-                code = self.codes[stmt] = _statement(stmt)
-            try:
-                left = code(self, frame)
+                    code = self.codes.get(stmt)
+                    if code is None:
+                        code = self.codes[stmt] = _statement(stmt)
+                    left = code(self, frame)
             except CannotTellError as error:
                 if self.skips is None or not self.skips(stmt, frame, error):
                     raise
@@ -100,32 +70,31 @@ class Statements(Expressions):
                     return left
         return None
 
-    def _compound(self, stmt: ast.stmt, frame: Frame) -> Iterator[Any]:
-        """A statement that may yield."""
-        if isinstance(stmt, ast.Expr):
-            if isinstance(stmt.value, ast.Yield):
-                value = stmt.value.value
-                yield None if value is None else self.value(value, frame)
-            elif isinstance(stmt.value, ast.YieldFrom):
-                yield from self.iterate(self.value(stmt.value.value, frame))
-        elif isinstance(stmt, ast.For):
-            yield from self._for(stmt, frame)
-        elif isinstance(stmt, ast.While):
-            yield from self._while(stmt, frame)
-        elif isinstance(stmt, ast.Try):
-            yield from self._try(stmt, frame)
-        elif isinstance(stmt, ast.With):
-            self.enter(stmt, frame)
-            yield from self.block(stmt.body, frame)
+    def execute(self, body: list[ast.stmt], frame: Frame) -> Leaving:
+        """The same for statements that yield nothing; how they leave the block."""
+        try:
+            next(self.block(body, frame))
+        except StopIteration as end:
+            return end.value
+        raise CannotTellError("what it yields")
 
-    def enter(self, stmt: ast.With, frame: Frame) -> None:
-        """What a ``with`` statement does before its body."""
+    def _yield(self, stmt: ast.Expr, frame: Frame) -> Steps:
+        assert isinstance(stmt.value, ast.Yield)
+        value = stmt.value.value
+        yield None if value is None else self.value(value, frame)
+
+    def _yield_from(self, stmt: ast.Expr, frame: Frame) -> Steps:
+        assert isinstance(stmt.value, ast.YieldFrom)
+        yield from self.iterate(self.value(stmt.value.value, frame))
+
+    def _with(self, stmt: ast.With, frame: Frame) -> Steps:
         for item in stmt.items:
             if item.optional_vars is not None:
                 held = self._held(item.context_expr, frame)
                 self.assign(item.optional_vars, held, frame)
+        return (yield from self.block(stmt.body, frame))
 
-    def chosen(self, stmt: ast.If, frame: Frame) -> list[ast.stmt]:
+    def _chosen(self, stmt: ast.If, frame: Frame) -> list[ast.stmt]:
         """The block that a test leads to."""
         if isinstance(stmt.body[-1], ast.Raise):
             chosen = self._holds(stmt.test, frame, assumed=False)
@@ -188,30 +157,32 @@ class Statements(Expressions):
         finally:
             self.stands_in = before
 
-    def _for(self, stmt: ast.For, frame: Frame) -> Iterator[Any]:
+    def _for(self, stmt: ast.For, frame: Frame) -> Steps:
         for item in self.iterate(self.value(stmt.iter, frame)):
             self.assign(stmt.target, item, frame)
-            try:
-                yield from self.block(stmt.body, frame)
-            except Continue:
-                continue
-            except Break:
-                return
-        yield from self.block(stmt.orelse, frame)
+            left = yield from self.block(stmt.body, frame)
+            if left is not None and left is not _CONTINUE:
+                return None if left is _BREAK else left
+        return (yield from self.block(stmt.orelse, frame))
 
-    def _while(self, stmt: ast.While, frame: Frame) -> Iterator[Any]:
+    def _while(self, stmt: ast.While, frame: Frame) -> Steps:
         turns = Turns(self, stmt, frame)
         while self.true(self.value(stmt.test, frame)):
             turns.begin()
+            left = yield from self._told(self.block(stmt.body, frame))
+            if left is not None and left is not _CONTINUE:
+                return None if left is _BREAK else left
+        return (yield from self.block(stmt.orelse, frame))
+
+    def _told(self, steps: Steps) -> Steps:
+        """The same steps: what is yielded tells that the loop goes on."""
+        while True:
             try:
-                for item in self.block(stmt.body, frame):
-                    self.outside += 1
-                    yield item
-            except Continue:
-                continue
-            except Break:
-                return
-        yield from self.block(stmt.orelse, frame)
+                item = next(steps)
+            except StopIteration as end:
+                return end.value
+            self.outside += 1
+            yield item
 
     def state(self, frame: Frame) -> object:
         """All that the next turn of a loop can depend on; None when that is not known."""
@@ -220,26 +191,27 @@ class Statements(Expressions):
         except CannotTellError:
             return None
 
-    def _try(self, stmt: ast.Try, frame: Frame) -> Iterator[Any]:
+    def _try(self, stmt: ast.Try, frame: Frame) -> Steps:
         try:
-            yield from self._tried(stmt, frame)
+            left = yield from self._tried(stmt, frame)
         except EndlessError:
             raise
-        except (RaisedError, Return, Break, Continue):
-            yield from self.block(stmt.finalbody, frame)
-            raise
-        yield from self.block(stmt.finalbody, frame)
+        except RaisedError:
+            left = yield from self.block(stmt.finalbody, frame)
+            if left is None:
+                raise
+            return left
+        return (yield from self.block(stmt.finalbody, frame)) or left
 
-    def _tried(self, stmt: ast.Try, frame: Frame) -> Iterator[Any]:
+    def _tried(self, stmt: ast.Try, frame: Frame) -> Steps:
         """All of the statement but what is done finally."""
         try:
-            yield from self.block(stmt.body, frame)
+            left = yield from self.block(stmt.body, frame)
         except EndlessError:
             raise
         except RaisedError as error:
-            yield from self.block(_handling(stmt, frame, error), frame)
-        else:
-            yield from self.block(stmt.orelse, frame)
+            return (yield from self.block(_handling(stmt, frame, error), frame))
+        return left or (yield from self.block(stmt.orelse, frame))
 
     def _augment(self, stmt: ast.AugAssign, frame: Frame) -> None:
         old = self.value(stmt.target, frame)
@@ -291,22 +263,11 @@ def _handling(stmt: ast.Try, frame: Frame, error: RaisedError) -> list[ast.stmt]
     raise error
 
 
-def _leave(left: Leaving) -> None:
-    """Leave a generator as a statement left its block."""
-    if left is not None:
-        raise Return(left[0]) if type(left) is tuple else type(left)
-
-
 # -- what statements do
 
 
 def _statement(stmt: ast.stmt) -> Code:
-    """What a statement does, and how it leaves its block; :func:`_yielding` where it may yield."""
-    is_yield = isinstance(stmt, ast.Expr) and isinstance(stmt.value, _YIELDS)
-    if is_yield or (
-        isinstance(stmt, _MAY_YIELD) and any(isinstance(each, _YIELDS) for each in _inside(stmt))
-    ):
-        return _yielding
+    """What a statement that yields nothing does, and how it leaves its block."""
     prepare = _STATEMENTS.get(type(stmt))
     if prepare is not None:
         return prepare(stmt)
@@ -320,24 +281,6 @@ def _statement(stmt: ast.stmt) -> Code:
 
 def _unknown(run: Any, stmt: ast.stmt, frame: Frame) -> None:
     raise CannotTellError(type(stmt).__name__)
-
-
-def _yielding(run: Any, frame: Frame) -> Leaving:
-    """A statement that may yield stands for itself."""
-    raise CannotTellError("what it yields")
-
-
-def _inside(stmt: ast.stmt) -> Iterator[ast.AST]:
-    """The statement and what is in it, without the functions that it makes."""
-    todo: list[ast.AST] = [stmt]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += (
-            child
-            for child in child_nodes(node)
-            if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef))
-        )
 
 
 def _assign(stmt: ast.Assign) -> Code:
@@ -380,88 +323,20 @@ def _pass(run: Any, frame: Frame) -> None:
     pass
 
 
-def _if(stmt: ast.If) -> Code:
-    if isinstance(stmt.body[-1], ast.Raise):
-        return lambda run, frame: run.execute(run.chosen(stmt, frame), frame)
-    test, body, orelse = prepared(stmt.test), stmt.body, stmt.orelse
-    return lambda run, frame: run.execute(body if run.true(test(run, frame)) else orelse, frame)
-
-
-def _for(stmt: ast.For) -> Code:
-    items_of, assign, body = prepared(stmt.iter), prepared_target(stmt.target), stmt.body
-
-    def code(run: Any, frame: Frame) -> Leaving:
-        for item in run.iterate(items_of(run, frame)):
-            assign(run, item, frame)
-            left = run.execute(body, frame)
-            if left is not None and left is not _CONTINUE:
-                return None if left is _BREAK else left
-        return run.execute(stmt.orelse, frame)
-
-    return code
-
-
-def _while(stmt: ast.While) -> Code:
-    test, body = prepared(stmt.test), stmt.body
-
-    def code(run: Any, frame: Frame) -> Leaving:
-        turns = Turns(run, stmt, frame)
-        while run.true(test(run, frame)):
-            turns.begin()
-            left = run.execute(body, frame)
-            if left is not None and left is not _CONTINUE:
-                return None if left is _BREAK else left
-        return run.execute(stmt.orelse, frame)
-
-    return code
-
-
-def _try(stmt: ast.Try) -> Code:
-    def tried(run: Any, frame: Frame) -> Leaving:
-        try:
-            left = run.execute(stmt.body, frame)
-        except EndlessError:
-            raise
-        except RaisedError as error:
-            return run.execute(_handling(stmt, frame, error), frame)
-        return left or run.execute(stmt.orelse, frame)
-
-    def code(run: Any, frame: Frame) -> Leaving:
-        try:
-            left = tried(run, frame)
-        except EndlessError:
-            raise
-        except RaisedError:
-            left = run.execute(stmt.finalbody, frame)
-            if left is None:
-                raise
-            return left
-        return run.execute(stmt.finalbody, frame) or left
-
-    return code
-
-
-def _with(stmt: ast.With) -> Code:
-    def code(run: Any, frame: Frame) -> Leaving:
-        run.enter(stmt, frame)
-        return run.execute(stmt.body, frame)
-
-    return code
-
-
-_YIELDS = (ast.Yield, ast.YieldFrom)
-#: Other statements with a ``yield`` in them are not followed.
-_MAY_YIELD = (ast.For, ast.While, ast.Try, ast.With, ast.If)
+#: What may yield, or has blocks.
+_COMPOUND: dict[type[ast.AST], Callable[[Any, Any, Frame], Steps]] = {
+    ast.Yield: Statements._yield,
+    ast.YieldFrom: Statements._yield_from,
+    ast.For: Statements._for,
+    ast.While: Statements._while,
+    ast.Try: Statements._try,
+    ast.With: Statements._with,
+}
 _STATEMENTS: dict[type[ast.stmt], Callable[[Any], Code]] = {
     ast.Assign: _assign,
     ast.AnnAssign: _annotated,
     ast.Return: _return,
     ast.Expr: _expression,
-    ast.If: _if,
-    ast.For: _for,
-    ast.While: _while,
-    ast.Try: _try,
-    ast.With: _with,
     ast.Break: lambda stmt: lambda run, frame: _BREAK,
     ast.Continue: lambda stmt: lambda run, frame: _CONTINUE,
     ast.Pass: lambda stmt: _pass,

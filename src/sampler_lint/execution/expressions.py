@@ -42,24 +42,158 @@ from sampler_lint.execution.values import (
 
 _NOT_HERE = object()
 
-#: What an expression does, with its parts and names looked up once: given a process and the names
-#: of a running function, its value.
-Code = Callable[[Any, Frame], Any]
-
 
 class Expressions(Run):
     """Evaluates expressions, and assigns to them."""
 
     lends: bool
-    codes: dict[ast.AST, Code]
-    """What the expressions and statements that have run do."""
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression."""
-        code = self.codes.get(node)
-        if code is None:
-            code = self.codes[node] = prepared(node)
-        return code(self, frame)
+        BUDGET.left -= 1
+        if BUDGET.left < 0:
+            BUDGET.over()
+        evaluate = _EXPRESSIONS.get(type(node))
+        if evaluate is None:
+            raise CannotTellError(type(node).__name__)
+        return evaluate(self, node, frame)
+
+    def _constant(self, node: ast.Constant, frame: Frame) -> Any:
+        return node.value
+
+    def _name(self, node: ast.Name, frame: Frame) -> Any:
+        found = frame.variables.get(node.id, _NOT_HERE)
+        return self.elsewhere(node, frame) if found is _NOT_HERE else found
+
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
+        return self.attribute(self.value(node.value, frame), node.attr, node)
+
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
+        owner = self.value(node.value, frame)
+        if isinstance(owner, External) and owner.dotted.startswith(_TYPES):
+            return owner  # of which types says nothing at run time
+        key = self._key(node.slice, frame)
+        try:
+            return self.item(owner, key)
+        except (IndexError, KeyError) as error:
+            raise RaisedError(type(error).__name__, node) from error
+
+    def _key(self, node: ast.expr, frame: Frame) -> Any:
+        """What stands in brackets, as a key."""
+        if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
+            return tuple(self._key(part, frame) for part in node.elts)
+        if isinstance(node, ast.Slice):
+            ends = (node.lower, node.upper, node.step)
+            parts = [None if end is None else plain(self.value(end, frame)) for end in ends]
+            return _slice(parts, node, frame)
+        value = self.value(node, frame)
+        return value if value is UNKNOWN or isinstance(value, (Source, Given)) else plain(value)
+
+    def _call(self, node: ast.Call, frame: Frame) -> Any:
+        is_super = isinstance(node.func, ast.Name) and node.func.id == "super"
+        if is_super and "super" not in frame.variables:
+            return self.parent(node, frame)
+        callee, kinds = self.value(node.func, frame), None
+        if isinstance(callee, External):
+            if library.is_silent(callee):
+                return UNKNOWN
+            if library.is_isinstance(callee):
+                kinds = _kinds(node)
+        args: list[Any] = []
+        for arg in node.args if kinds is None else node.args[:1]:
+            if isinstance(arg, ast.Starred):
+                args += self.listed(self.value(arg.value, frame))
+            else:
+                args.append(self.value(arg, frame))
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.value(keyword.value, frame)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+            elif isinstance(value, dict):
+                BUDGET.items(len(value))
+                keywords.update(value)
+            else:
+                raise CannotTellError("**")
+        try:
+            if kinds is not None:
+                return any(self.call(callee, [*args, self.value(k, frame)], {}) for k in kinds)
+            return self.call(callee, args, keywords)
+        except (
+            TypeError,
+            ValueError,
+            KeyError,
+            IndexError,
+            OverflowError,
+            AttributeError,
+        ) as error:
+            raise CannotTellError("a call") from error
+        except RaisedError as error:
+            if error.node is None:
+                error.node, error.names = node, frame.names
+            raise
+
+    def _binop(self, node: ast.BinOp, frame: Frame) -> Any:
+        left = self.value(node.left, frame)
+        return self.binary(node.op, left, self.value(node.right, frame), node)
+
+    def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
+        *parts, last = node.values
+        decided = isinstance(node.op, ast.Or)
+        for part in parts:
+            value = self.value(part, frame)
+            if self.true(value) == decided:
+                return value
+        return self.value(last, frame)
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Any:
+        left, result = self.value(node.left, frame), True
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.value(comparator, frame)
+            compares = operators.COMPARISONS.get(type(op))
+            if type(left) is int and type(right) is int and compares is not None:
+                result = compares(left, right)  # most are these
+            else:
+                result = self.compared(op, left, right)
+            if len(node.ops) > 1 and not self.true(result):
+                return False
+            left = right
+        return result
+
+    def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
+        chosen = node.body if self.true(self.value(node.test, frame)) else node.orelse
+        return self.value(chosen, frame)
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
+    ) -> Any:
+        # Python takes the outermost iterable at once, the rest when asked.
+        first = self.iterate(self.value(node.generators[0].iter, frame))
+        BUDGET.items(len(frame.variables))
+        inner = frame.inner(dict(frame.variables))
+        if isinstance(node, ast.DictComp):
+            names, values = node.key, node.value
+            turns = self._turns(node.generators, first, inner)
+            return {key(self.value(names, inner)): self.value(values, inner) for _ in turns}
+        out = (self.value(node.elt, inner) for _ in self._turns(node.generators, first, inner))
+        if isinstance(node, ast.ListComp):
+            return BUDGET.collect(out)
+        return {key(item) for item in out} if isinstance(node, ast.SetComp) else out
+
+    def _turns(
+        self, generators: list[ast.comprehension], items: Iterator[Any], frame: Frame
+    ) -> Iterator[None]:
+        """The turns of the loops of a comprehension, the items of the outermost one given."""
+        generator, *inner = generators
+        for item in items:
+            self.assign(generator.target, item, frame)
+            if not all(self.true(self.value(test, frame)) for test in generator.ifs):
+                continue
+            if inner:
+                more = self.iterate(self.value(inner[0].iter, frame))
+                yield from self._turns(inner, more, frame)
+            else:
+                yield
 
     def elsewhere(self, node: ast.Name, frame: Frame) -> Any:
         """A name that is none of the function's, or has no value there yet."""
@@ -242,7 +376,25 @@ class Expressions(Run):
 
     def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
         """``target = value``."""
-        prepared_target(target)(self, value, frame)
+        if isinstance(target, ast.Name):
+            if target.id in frame.outer:
+                frame.names.set(target.id, value)
+            else:
+                frame.variables[target.id] = value
+        elif isinstance(target, ast.Attribute):
+            self.set_attribute(self.value(target.value, frame), target, value)
+        elif isinstance(target, ast.Subscript):
+            container = self.value(target.value, frame)
+            key = self._key(target.slice, frame)
+            if container is UNKNOWN and self.lends:
+                raise CannotTellError("which of its items is changed")
+            items.store(container, key, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for inner, item in zip(target.elts, self.parts(value, target), strict=True):
+                self.assign(inner, item, frame)
+        else:
+            assert isinstance(target, ast.Starred)
+            self.assign(target.value, value, frame)
 
     def parts(self, value: Any, target: ast.Tuple | ast.List) -> list[Any]:
         """What each of the names of a target is given."""
@@ -296,7 +448,7 @@ class Expressions(Run):
             frame.variables.pop(target.id, None)
         elif isinstance(target, ast.Subscript):
             container = self.value(target.value, frame)
-            key = _key(target.slice)(self, frame)
+            key = self._key(target.slice, frame)
             try:
                 items.delete(container, key)
             except (IndexError, KeyError) as error:
@@ -332,120 +484,7 @@ def spell(value: Any) -> str:
     return repr(value) if known else type(value).__name__
 
 
-# -- what expressions do
-
-
-def prepared(node: ast.expr) -> Code:
-    """What an expression does, without looking at its parts again each time."""
-    prepare = _PREPARED.get(type(node))
-    if prepare is not None:
-        return prepare(node)
-    handler: Callable[..., Any] = _EXPRESSIONS.get(type(node), _unknown)
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1  # a step: so does each of these
-        if BUDGET.left < 0:
-            BUDGET.over()
-        return handler(run, node, frame)
-
-    return code
-
-
-def _unknown(run: Any, node: ast.expr, frame: Frame) -> Any:
-    raise CannotTellError(type(node).__name__)
-
-
-def _constant(node: ast.Constant) -> Code:
-    value = node.value
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        return value
-
-    return code
-
-
-def _name(node: ast.Name) -> Code:
-    name = node.id
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        found = frame.variables.get(name, _NOT_HERE)
-        return run.elsewhere(node, frame) if found is _NOT_HERE else found
-
-    return code
-
-
-def _attribute(node: ast.Attribute) -> Code:
-    owner_of, name = prepared(node.value), node.attr
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        return run.attribute(owner_of(run, frame), name, node)
-
-    if not isinstance(node.value, ast.Name):
-        return code
-    owner_name, owner = node.value.id, node.value
-
-    def of_variable(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 2  # the name's own, too
-        if BUDGET.left < 0:
-            BUDGET.over()
-        found = frame.variables.get(owner_name, _NOT_HERE)
-        if found is _NOT_HERE:
-            found = run.elsewhere(owner, frame)
-        return run.attribute(found, name, node)
-
-    return of_variable
-
-
-def _subscript(node: ast.Subscript) -> Code:
-    owner_of, key_of = prepared(node.value), _key(node.slice)
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        owner = owner_of(run, frame)
-        if isinstance(owner, External) and owner.dotted.startswith(_TYPES):
-            return owner  # of which types says nothing at run time
-        key = key_of(run, frame)
-        try:
-            return run.item(owner, key)
-        except (IndexError, KeyError) as error:
-            raise RaisedError(type(error).__name__, node) from error
-
-    return code
-
-
 _TYPES = ("typing.", "collections.abc.")
-
-
-def _key(node: ast.expr) -> Code:
-    """What stands in brackets, as a key."""
-    if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
-        keys = [_key(part) for part in node.elts]
-        return lambda run, frame: tuple(key(run, frame) for key in keys)
-    if isinstance(node, ast.Slice):
-        ends = [
-            None if part is None else prepared(part) for part in (node.lower, node.upper, node.step)
-        ]
-        return lambda run, frame: _slice(
-            [None if end is None else plain(end(run, frame)) for end in ends], node, frame
-        )
-    value_of = prepared(node)
-
-    def code(run: Any, frame: Frame) -> Any:
-        value = value_of(run, frame)
-        return value if value is UNKNOWN or isinstance(value, (Source, Given)) else plain(value)
-
-    return code
 
 
 def _slice(parts: list[Any], node: ast.AST, frame: Frame) -> slice:
@@ -456,254 +495,20 @@ def _slice(parts: list[Any], node: ast.AST, frame: Frame) -> slice:
     return slice(*parts)
 
 
-def _call(node: ast.Call) -> Code:
-    callee_of = prepared(node.func)
-    may_be_super = isinstance(node.func, ast.Name) and node.func.id == "super"
-    args_of = [
-        (isinstance(arg, ast.Starred), prepared(arg.value if isinstance(arg, ast.Starred) else arg))
-        for arg in node.args
-    ]
-    is_spread = any(star for star, _ in args_of)
-    each_of = [arg_of for _, arg_of in args_of]
-    keywords_of = [(keyword.arg, prepared(keyword.value)) for keyword in node.keywords]
-    kinds = _kinds(node)
-    kinds_of = [] if kinds is None else [prepared(kind) for kind in kinds]
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        if may_be_super and "super" not in frame.variables:
-            return run.parent(node, frame)
-        callee = callee_of(run, frame)
-        asks_kinds = False
-        if isinstance(callee, External):
-            if library.is_silent(callee):
-                return UNKNOWN
-            asks_kinds = kinds is not None and library.is_isinstance(callee)
-        args: list[Any] = []
-        if asks_kinds:
-            args.append(each_of[0](run, frame))
-        elif is_spread:
-            for star, arg_of in args_of:
-                arg = arg_of(run, frame)
-                args += run.listed(arg) if star else [arg]
-        else:
-            for arg_of in each_of:
-                args.append(arg_of(run, frame))
-        keywords: dict[str, Any] = {}
-        for name, keyword_of in keywords_of:
-            value = keyword_of(run, frame)
-            if name is not None:
-                keywords[name] = value
-            elif isinstance(value, dict):
-                BUDGET.items(len(value))
-                keywords.update(value)
-            else:
-                raise CannotTellError("**")
-        try:
-            if asks_kinds:
-                return any(run.call(callee, [*args, k(run, frame)], {}) for k in kinds_of)
-            return run.call(callee, args, keywords)
-        except (
-            TypeError,
-            ValueError,
-            KeyError,
-            IndexError,
-            OverflowError,
-            AttributeError,
-        ) as error:
-            raise CannotTellError("a call") from error
-        except RaisedError as error:
-            if error.node is None:
-                error.node, error.names = node, frame.names
-            raise
-
-    return code
-
-
-def _binop(node: ast.BinOp) -> Code:
-    left_of, op, right_of = prepared(node.left), node.op, prepared(node.right)
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        left = left_of(run, frame)
-        return run.binary(op, left, right_of(run, frame), node)
-
-    return code
-
-
-def _bool_op(node: ast.BoolOp) -> Code:
-    *parts, last = map(prepared, node.values)
-    decided = isinstance(node.op, ast.Or)
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        for part in parts:
-            value = part(run, frame)
-            if run.true(value) == decided:
-                return value
-        return last(run, frame)
-
-    return code
-
-
-def _compare(node: ast.Compare) -> Code:
-    first, many = prepared(node.left), len(node.ops) > 1
-    steps = [
-        (op, operators.COMPARISONS.get(type(op)), prepared(right))
-        for op, right in zip(node.ops, node.comparators, strict=True)
-    ]
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        left = first(run, frame)
-        result: Any = True
-        for op, compares, right_of in steps:
-            right = right_of(run, frame)
-            if type(left) is int and type(right) is int and compares is not None:
-                result = compares(left, right)  # most are these
-            else:
-                result = run.compared(op, left, right)
-            if many and not run.true(result):
-                return False
-            left = right
-        return result
-
-    return code
-
-
-def _if_exp(node: ast.IfExp) -> Code:
-    test, body, orelse = prepared(node.test), prepared(node.body), prepared(node.orelse)
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        return (body if run.true(test(run, frame)) else orelse)(run, frame)
-
-    return code
-
-
-def _comprehension(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Code:
-    first_of = prepared(node.generators[0].iter)
-    is_dict, is_list = isinstance(node, ast.DictComp), isinstance(node, ast.ListComp)
-    is_set = isinstance(node, ast.SetComp)
-    each = _pair(node) if isinstance(node, ast.DictComp) else prepared(node.elt)
-    items_of = _loops(node.generators, each)
-
-    def code(run: Any, frame: Frame) -> Any:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        # Python takes the outermost iterable at once, the rest when asked.
-        first = run.iterate(first_of(run, frame))
-        BUDGET.items(len(frame.variables))
-        out = items_of(run, frame.inner(dict(frame.variables)), first)
-        if is_dict:
-            return dict(out)
-        if is_list:
-            return BUDGET.collect(out)
-        return {key(item) for item in out} if is_set else out
-
-    return code
-
-
-def _pair(node: ast.DictComp) -> Code:
-    key_of, value_of = prepared(node.key), prepared(node.value)
-    return lambda run, frame: (key(key_of(run, frame)), value_of(run, frame))
-
-
-def _loops(
-    generators: list[ast.comprehension], each: Code
-) -> Callable[[Any, Frame, Iterator[Any]], Iterator[Any]]:
-    """What the loops of a comprehension hand out, the items of the outermost one given."""
-    generator, *inner = generators
-    assign = prepared_target(generator.target)
-    tests = [prepared(test) for test in generator.ifs]
-    if not inner:
-
-        def code(run: Any, frame: Frame, items: Iterator[Any]) -> Iterator[Any]:
-            for item in items:
-                assign(run, item, frame)
-                for test in tests:
-                    if not run.true(test(run, frame)):
-                        break
-                else:
-                    yield each(run, frame)
-
-        return code
-    next_of, rest = prepared(inner[0].iter), _loops(inner, each)
-
-    def nested(run: Any, frame: Frame, items: Iterator[Any]) -> Iterator[Any]:
-        for item in items:
-            assign(run, item, frame)
-            if all(run.true(test(run, frame)) for test in tests):
-                yield from rest(run, frame, run.iterate(next_of(run, frame)))
-
-    return nested
-
-
-def prepared_target(target: ast.expr) -> Callable[[Any, Any, Frame], None]:
-    """What it does to be given a value."""
-    if isinstance(target, ast.Name):
-        name = target.id
-
-        def to_name(run: Any, value: Any, frame: Frame) -> None:
-            if name in frame.outer:
-                frame.names.set(name, value)
-            else:
-                frame.variables[name] = value
-
-        return to_name
-    if isinstance(target, ast.Attribute):
-        owner_of = prepared(target.value)
-        return lambda run, value, frame: run.set_attribute(owner_of(run, frame), target, value)
-    if isinstance(target, ast.Subscript):
-        container_of, key_of = prepared(target.value), _key(target.slice)
-
-        def to_item(run: Any, value: Any, frame: Frame) -> None:
-            container = container_of(run, frame)
-            key = key_of(run, frame)
-            if container is UNKNOWN and run.lends:
-                raise CannotTellError("which of its items is changed")
-            items.store(container, key, value)
-
-        return to_item
-    if isinstance(target, (ast.Tuple, ast.List)):
-        inner = [prepared_target(each) for each in target.elts]
-
-        def to_each(run: Any, value: Any, frame: Frame) -> None:
-            for assign, item in zip(inner, run.parts(value, target), strict=True):
-                assign(run, item, frame)
-
-        return to_each
-    assert isinstance(target, ast.Starred)
-    return prepared_target(target.value)
-
-
-_PREPARED: dict[type[ast.expr], Callable[[Any], Code]] = {
-    ast.Constant: _constant,
-    ast.Name: _name,
-    ast.Attribute: _attribute,
-    ast.Subscript: _subscript,
-    ast.Call: _call,
-    ast.BinOp: _binop,
-    ast.BoolOp: _bool_op,
-    ast.Compare: _compare,
-    ast.IfExp: _if_exp,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.DictComp: _comprehension,
-}
 _EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
+    ast.Constant: Expressions._constant,
+    ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute,
+    ast.Subscript: Expressions._subscript,
+    ast.Call: Expressions._call,
+    ast.BinOp: Expressions._binop,
+    ast.BoolOp: Expressions._bool_op,
+    ast.Compare: Expressions._compare,
+    ast.IfExp: Expressions._if_exp,
+    ast.ListComp: Expressions._comprehension,
+    ast.SetComp: Expressions._comprehension,
+    ast.GeneratorExp: Expressions._comprehension,
+    ast.DictComp: Expressions._comprehension,
     ast.UnaryOp: Expressions._unary,
     ast.List: Expressions._display,
     ast.Tuple: Expressions._display,

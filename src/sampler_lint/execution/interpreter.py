@@ -32,7 +32,7 @@ from sampler_lint.execution.errors import (
     RaisedError,
     WantedError,
 )
-from sampler_lint.execution.expressions import Code, spell
+from sampler_lint.execution.expressions import spell
 from sampler_lint.execution.names import Names
 from sampler_lint.execution.statements import Statements
 from sampler_lint.execution.values import (
@@ -126,7 +126,6 @@ class Interpreter(Statements):
         """Those of which something has been made in this process."""
         self.told: dict[Class, Mapping[str, tuple[Passed, ...]]] = {}
         """What it was told to be passed for the parameters of classes."""
-        self.codes: dict[ast.AST, Code] = {}
         self.spoken: dict[Klass, tuple[frozenset[str], ...]] = {}
         """What the text of a class says of names (see :class:`~.set_up.SetUp`)."""
         self._names: dict[str, Names] = {}
@@ -181,7 +180,6 @@ class Interpreter(Statements):
 
     def rewritten(self) -> None:
         """Keep nothing of what a node of a program says: one says something else now."""
-        self.codes.clear()
         self.spoken.clear()
 
     def _forget(self) -> None:

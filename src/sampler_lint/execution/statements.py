@@ -19,7 +19,7 @@ from sampler_lint.execution.errors import (
     RaisedError,
     WantedError,
 )
-from sampler_lint.execution.expressions import Code, Expressions, prepared, prepared_target
+from sampler_lint.execution.expressions import Expressions
 from sampler_lint.execution.state import state
 from sampler_lint.execution.values import (
     UNKNOWN,
@@ -57,11 +57,10 @@ class Statements(Expressions):
                     left = yield from self.block(self._chosen(stmt, frame), frame)
                 elif (compound := _COMPOUND.get(kind)) is not None:
                     left = yield from compound(self, stmt, frame)
+                elif (simple := _SIMPLE.get(type(stmt))) is not None:
+                    left = simple(self, stmt, frame)
                 else:
-                    code = self.codes.get(stmt)
-                    if code is None:
-                        code = self.codes[stmt] = _statement(stmt)
-                    left = code(self, frame)
+                    raise CannotTellError(type(stmt).__name__)
             except CannotTellError as error:
                 if self.skips is None or not self.skips(stmt, frame, error):
                     raise
@@ -101,6 +100,22 @@ class Statements(Expressions):
         else:
             chosen = self.true(self.value(stmt.test, frame))
         return stmt.body if chosen else stmt.orelse
+
+    def _assign(self, stmt: ast.Assign, frame: Frame) -> None:
+        value = self.value(stmt.value, frame)
+        for target in stmt.targets:
+            self.assign(target, value, frame)
+
+    def _annotated(self, stmt: ast.AnnAssign, frame: Frame) -> None:
+        if stmt.value is not None:
+            self.assign(stmt.target, self.value(stmt.value, frame), frame)
+
+    def _return(self, stmt: ast.Return, frame: Frame) -> Leaving:
+        return (None if stmt.value is None else self.value(stmt.value, frame),)
+
+    def _expression(self, stmt: ast.Expr, frame: Frame) -> None:
+        if not (isinstance(stmt.value, ast.Constant) or _logs(stmt.value)):
+            self.value(stmt.value, frame)
 
     def _raise(self, stmt: ast.Raise, frame: Frame) -> None:
         raise RaisedError(last_name(stmt.exc) or "Exception", stmt, frame.names)
@@ -263,66 +278,6 @@ def _handling(stmt: ast.Try, frame: Frame, error: RaisedError) -> list[ast.stmt]
     raise error
 
 
-# -- what statements do
-
-
-def _statement(stmt: ast.stmt) -> Code:
-    """What a statement that yields nothing does, and how it leaves its block."""
-    prepare = _STATEMENTS.get(type(stmt))
-    if prepare is not None:
-        return prepare(stmt)
-    simple: Callable[..., Any] = _SIMPLE.get(type(stmt), _unknown)
-
-    def code(run: Any, frame: Frame) -> None:
-        simple(run, stmt, frame)
-
-    return code
-
-
-def _unknown(run: Any, stmt: ast.stmt, frame: Frame) -> None:
-    raise CannotTellError(type(stmt).__name__)
-
-
-def _assign(stmt: ast.Assign) -> Code:
-    value_of, targets = prepared(stmt.value), [*map(prepared_target, stmt.targets)]
-
-    def code(run: Any, frame: Frame) -> None:
-        value = value_of(run, frame)
-        for assign in targets:
-            assign(run, value, frame)
-
-    return code
-
-
-def _annotated(stmt: ast.AnnAssign) -> Code:
-    if stmt.value is None:
-        return _pass
-    value_of, assign = prepared(stmt.value), prepared_target(stmt.target)
-    return lambda run, frame: assign(run, value_of(run, frame), frame)
-
-
-def _return(stmt: ast.Return) -> Code:
-    if stmt.value is None:
-        return lambda run, frame: (None,)
-    value_of = prepared(stmt.value)
-    return lambda run, frame: (value_of(run, frame),)
-
-
-def _expression(stmt: ast.Expr) -> Code:
-    if isinstance(stmt.value, ast.Constant) or _logs(stmt.value):
-        return _pass
-    value_of = prepared(stmt.value)
-
-    def code(run: Any, frame: Frame) -> None:
-        value_of(run, frame)
-
-    return code
-
-
-def _pass(run: Any, frame: Frame) -> None:
-    pass
-
-
 #: What may yield, or has blocks.
 _COMPOUND: dict[type[ast.AST], Callable[[Any, Any, Frame], Steps]] = {
     ast.Yield: Statements._yield,
@@ -332,16 +287,14 @@ _COMPOUND: dict[type[ast.AST], Callable[[Any, Any, Frame], Steps]] = {
     ast.Try: Statements._try,
     ast.With: Statements._with,
 }
-_STATEMENTS: dict[type[ast.stmt], Callable[[Any], Code]] = {
-    ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.Return: _return,
-    ast.Expr: _expression,
-    ast.Break: lambda stmt: lambda run, frame: _BREAK,
-    ast.Continue: lambda stmt: lambda run, frame: _CONTINUE,
-    ast.Pass: lambda stmt: _pass,
-}
-_SIMPLE: dict[type[ast.AST], Callable[[Any, Any, Frame], None]] = {
+_SIMPLE: dict[type[ast.AST], Callable[[Any, Any, Frame], Leaving]] = {
+    ast.Assign: Statements._assign,
+    ast.AnnAssign: Statements._annotated,
+    ast.Return: Statements._return,
+    ast.Expr: Statements._expression,
+    ast.Break: lambda run, stmt, frame: _BREAK,
+    ast.Continue: lambda run, stmt, frame: _CONTINUE,
+    ast.Pass: lambda run, stmt, frame: None,
     ast.AugAssign: Statements._augment,
     ast.Raise: Statements._raise,
     ast.Assert: Statements._assert,

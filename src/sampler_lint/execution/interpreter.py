@@ -130,7 +130,6 @@ class Interpreter(Statements):
         """What the text of a class says of names (see :class:`~.set_up.SetUp`)."""
         self._names: dict[str, Names] = {}
         self._bodies: dict[ast.FunctionDef, tuple[bool, frozenset[str]]] = {}
-        self._reaching: dict[ast.AST, bool] = {}
         self._taken: dict[ast.arguments, _Parameters] = {}
         BUDGET.open()
 
@@ -184,7 +183,7 @@ class Interpreter(Statements):
 
     def _forget(self) -> None:
         self.rewritten()
-        for kept in (self._names, self._bodies, self._reaching, self._taken, self.touched):
+        for kept in (self._names, self._bodies, self._taken, self.touched):
             kept.clear()
 
     def names_of(self, module: Module) -> Names:
@@ -368,7 +367,7 @@ class Interpreter(Statements):
             scalars = (type(None), bool, int, float, str, External)
             if (
                 fn.closure is not None
-                or self._reaches_out(fn.node)
+                or any(isinstance(each, (ast.Global, ast.Nonlocal)) for each in all_nodes(fn.node))
                 or not all(
                     isinstance(value, scalars)
                     or value is UNKNOWN
@@ -384,15 +383,6 @@ class Interpreter(Statements):
             name = getattr(fn.node, "name", "")
             given = (*args, *keywords.values())
             return parts[0].made_by(name) if parts else agreed(self, name, given)
-
-    def _reaches_out(self, node: ast.FunctionDef | ast.Lambda) -> bool:
-        """Whether a function may give names around it another value."""
-        known = self._reaching.get(node)
-        if known is None:
-            known = self._reaching[node] = any(
-                isinstance(each, (ast.Global, ast.Nonlocal)) for each in all_nodes(node)
-            )
-        return known
 
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
         """A call of a function of the tree, as a method of ``receiver`` if there is one."""

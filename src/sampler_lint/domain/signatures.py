@@ -247,7 +247,7 @@ def refuser(
             name = known.name if isinstance(known, Class) else str(known).rpartition(".")[2]
             init = known.method("__init__") if isinstance(known, Class) else None
         takes = signature is None or signature.open_keywords or keyword in signature.names
-        if not takes and init not in but:
+        if not takes and (init is None or init not in but):
             return name
     return None
 

@@ -22,12 +22,7 @@ from sampler_lint.analysis.arguments import (
 )
 from sampler_lint.analysis.containers import TABLE_METHODS, Containers
 from sampler_lint.analysis.fillings import taken_from_dicts
-from sampler_lint.analysis.named_stores import (
-    NamedStore,
-    fills_dict,
-    may_spell,
-    named_stores,
-)
+from sampler_lint.analysis.named_stores import NamedStore, fills_dict, may_spell, named_stores
 from sampler_lint.analysis.reaching import definitions, may_run_before, surely_runs_before
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (

@@ -37,17 +37,7 @@ from sampler_lint.analysis.values import (
     View,
 )
 from sampler_lint.syntax.navigation import stmt_of
-from sampler_lint.syntax.nodes import (
-    Call,
-    Class,
-    Comp,
-    Const,
-    Expr,
-    Function,
-    Map,
-    Seq,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Seq, last_name
 from sampler_lint.workspace.project import Project
 
 

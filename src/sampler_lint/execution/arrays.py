@@ -18,23 +18,8 @@ from sampler_lint.execution.budget import BUDGET, Cost, Table
 from sampler_lint.execution.builtin import without_chance
 from sampler_lint.execution.errors import CannotTellError, FractionError, Kind, RaisedError
 from sampler_lint.execution.items import item
-from sampler_lint.execution.operators import (
-    binary,
-    bisected,
-    check_number,
-    extreme,
-    order,
-)
-from sampler_lint.execution.values import (
-    UNKNOWN,
-    Array,
-    External,
-    Given,
-    Places,
-    Run,
-    key,
-    plain,
-)
+from sampler_lint.execution.operators import binary, bisected, check_number, extreme, order
+from sampler_lint.execution.values import UNKNOWN, Array, External, Given, Places, Run, key, plain
 
 RANDOM = Table()
 #: Random functions that only order what they are given, as :meth:`~.chance.Chance.ordered` does.

@@ -12,12 +12,7 @@ from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, MOST_DIGITS, Cost, Op, Table
 from sampler_lint.execution.errors import CannotTellError, FractionError, Kind, RaisedError
-from sampler_lint.execution.operators import (
-    binary,
-    check_number,
-    extreme,
-    order,
-)
+from sampler_lint.execution.operators import binary, check_number, extreme, order
 from sampler_lint.execution.values import (
     PLACE,
     UNKNOWN,

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sampler_lint.execution import items, library, operators, standard
-from sampler_lint.execution.budget import (
-    BUDGET,
-)
+from sampler_lint.execution.budget import BUDGET
 from sampler_lint.execution.errors import (
     CannotTellError,
     FractionError,

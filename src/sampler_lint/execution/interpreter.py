@@ -16,13 +16,7 @@ from sampler_lint import catalog
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.execution import library, methods, standard
 from sampler_lint.execution.agreement import agreed
-from sampler_lint.execution.budget import (
-    BUDGET,
-    DEEPEST_CALL,
-    MOST_FILES,
-    Op,
-    size,
-)
+from sampler_lint.execution.budget import BUDGET, DEEPEST_CALL, MOST_FILES, Op, size
 from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import (
     CannotTellError,

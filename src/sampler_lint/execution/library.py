@@ -11,26 +11,12 @@ import re
 from typing import Any
 
 from sampler_lint.execution.agreement import agreed
-from sampler_lint.execution.arrays import (
-    ARRAYS,
-    ORDERS,
-    RANDOM,
-    SEEDS,
-    TORCH,
-)
+from sampler_lint.execution.arrays import ARRAYS, ORDERS, RANDOM, SEEDS, TORCH
 from sampler_lint.execution.budget import BUDGET, Op
 from sampler_lint.execution.builtin import BUILTINS, MATH
 from sampler_lint.execution.errors import CannotTellError
 from sampler_lint.execution.standard import ANYWHERE, DOTTED, place_of
-from sampler_lint.execution.values import (
-    Array,
-    Data,
-    External,
-    Given,
-    Instance,
-    Run,
-    perform,
-)
+from sampler_lint.execution.values import Array, Data, External, Given, Instance, Run, perform
 
 _SILENT = ("builtins.print", "logging.", "warnings.", "loguru.", "gc.")
 

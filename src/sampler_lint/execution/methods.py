@@ -20,9 +20,7 @@ from sampler_lint.execution.budget import BUDGET, Cost, Table
 from sampler_lint.execution.builtin import in_order, integer, mapping
 from sampler_lint.execution.errors import CannotTellError, RaisedError
 from sampler_lint.execution.items import item, store
-from sampler_lint.execution.operators import (
-    order,
-)
+from sampler_lint.execution.operators import order
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,

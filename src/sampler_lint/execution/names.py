@@ -8,19 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sampler_lint.execution import builtin, standard
-from sampler_lint.execution.errors import (
-    CannotTellError,
-)
-from sampler_lint.execution.values import (
-    UNKNOWN,
-    External,
-    Fn,
-    Frame,
-    Inner,
-    Klass,
-    Run,
-    last_name,
-)
+from sampler_lint.execution.errors import CannotTellError
+from sampler_lint.execution.values import UNKNOWN, External, Fn, Frame, Inner, Klass, Run, last_name
 from sampler_lint.syntax.navigation import NEUTRAL_BASES
 from sampler_lint.workspace.project import Module, Project
 

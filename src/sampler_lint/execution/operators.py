@@ -14,11 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sampler_lint.execution.budget import (
-    BUDGET,
-    LARGEST_EXPONENT,
-    LARGEST_NUMBER,
-)
+from sampler_lint.execution.budget import BUDGET, LARGEST_EXPONENT, LARGEST_NUMBER
 from sampler_lint.execution.errors import CannotTellError
 from sampler_lint.execution.values import UNKNOWN, Array, Size, Told, plain, weigh
 

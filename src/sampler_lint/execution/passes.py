@@ -9,12 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT
-from sampler_lint.execution.errors import (
-    CannotTellError,
-    GoesOnError,
-    OverBudgetError,
-    RaisedError,
-)
+from sampler_lint.execution.errors import CannotTellError, GoesOnError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Turn
 from sampler_lint.execution.set_up import SetUp, World, is_sequence

@@ -13,11 +13,7 @@ from sampler_lint.execution.arrays import ARRAYS, nested, transposed
 from sampler_lint.execution.budget import BUDGET, Cost, Op, Table
 from sampler_lint.execution.builtin import BUILTINS, mapping, sort_keys
 from sampler_lint.execution.errors import CannotTellError, RaisedError
-from sampler_lint.execution.operators import (
-    binary,
-    bisected,
-    extreme,
-)
+from sampler_lint.execution.operators import binary, bisected, extreme
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,

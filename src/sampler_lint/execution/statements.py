@@ -8,10 +8,7 @@ import re
 from collections.abc import Callable, Generator
 from typing import Any
 
-from sampler_lint.execution.budget import (
-    BUDGET,
-    MORE_THAN_AN_EPOCH,
-)
+from sampler_lint.execution.budget import BUDGET, MORE_THAN_AN_EPOCH
 from sampler_lint.execution.errors import (
     CannotTellError,
     EndlessError,
@@ -21,13 +18,7 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.expressions import Expressions
 from sampler_lint.execution.state import state
-from sampler_lint.execution.values import (
-    UNKNOWN,
-    Data,
-    Frame,
-    Given,
-    last_name,
-)
+from sampler_lint.execution.values import UNKNOWN, Data, Frame, Given, last_name
 
 #: How a statement leaves its block: None where the next one follows, the value in a tuple where it
 #: returns.

@@ -11,13 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from sampler_lint.execution.budget import (
-    BUDGET,
-    DEEPEST_VALUE,
-    LARGEST_KEY,
-    Cost,
-    Op,
-)
+from sampler_lint.execution.budget import BUDGET, DEEPEST_VALUE, LARGEST_KEY, Cost, Op
 from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import CannotTellError, Globals, Kind, WantedError
 from sampler_lint.parameters import Role

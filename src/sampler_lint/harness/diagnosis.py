@@ -28,13 +28,7 @@ from sampler_lint.harness.invariants import (
     wrong_length,
 )
 from sampler_lint.harness.losses import dropped, lost, miscounted, overlapping
-from sampler_lint.harness.orders import (
-    orders,
-    replayed,
-    rewound,
-    twice_at_once,
-    unshuffled,
-)
+from sampler_lint.harness.orders import orders, replayed, rewound, twice_at_once, unshuffled
 from sampler_lint.harness.resuming import (
     began_again,
     loaded_late,

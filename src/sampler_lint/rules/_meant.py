@@ -14,16 +14,7 @@ from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._alike import likeness
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.syntax.navigation import same, self_class, self_stores, walk
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    ExprStmt,
-    Function,
-    Scope,
-    Stmt,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, ExprStmt, Function, Scope, Stmt, last_name
 
 _SPECIFIED = re.compile(r"\{[^{}]*[:!][^{}]*\}")
 

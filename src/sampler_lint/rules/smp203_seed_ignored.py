@@ -15,11 +15,7 @@ from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, se
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
-from sampler_lint.edits.seed_fixes import (
-    pass_to_taker,
-    summed,
-    take_seed,
-)
+from sampler_lint.edits.seed_fixes import pass_to_taker, summed, take_seed
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect

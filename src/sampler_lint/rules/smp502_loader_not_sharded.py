@@ -40,17 +40,7 @@ from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import inherited, nodes_in, statements, unparse, walk
-from sampler_lint.syntax.nodes import (
-    Call,
-    Class,
-    Expr,
-    Function,
-    If,
-    Index,
-    Other,
-    Stmt,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Call, Class, Expr, Function, If, Index, Other, Stmt, last_name
 from sampler_lint.workspace.project import Module
 
 

@@ -27,17 +27,7 @@ from sampler_lint.findings import Refuted
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, unparse, walk
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Const,
-    Expr,
-    Name,
-    Scope,
-    Stmt,
-    last_name,
-)
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Scope, Stmt, last_name
 from sampler_lint.workspace.project import Module
 
 

@@ -22,6 +22,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
+    Const,
     Expr,
     For,
     Function,
@@ -452,6 +453,8 @@ def _run_by(model: Model, function: Function) -> _RunBy:
         ),
     ]
     by_python = function.cls is not None and function.name.startswith("__")
+    if not calls and function.cls is not None and not by_python:
+        calls += _computed_reads(model, function)
     return _RunBy(
         tuple(dict.fromkeys(call.stmt for call in calls if call.stmt is not None)),
         frozenset(c.scope for c in calls if not is_test(model.module_of(c.scope))),
@@ -483,6 +486,20 @@ def _may_mean(model: Model, call: Call, function: Function) -> bool:
     return isinstance(call.func, Attr) and not (
         is_foreign and all(isinstance(base, Class) for base in model.flow.mro(cls))
     )
+
+
+def _computed_reads(model: Model, method: Function) -> Iterator[Call]:
+    """Where a method may be read by a computed name to be called: ``getattr(hook, stage)``."""
+    for call in model.project.calls_near("getattr", method):
+        if len(call.positional) < 2 or isinstance(call.positional[1], Const):
+            continue
+        values = model.flow.values(call.positional[0])
+        if not values or any(
+            isinstance(value, Unknown)
+            or (isinstance(value, Obj) and model.flow.method(value.cls, method.name) is method)
+            for value in values
+        ):
+            yield call
 
 
 @remembered

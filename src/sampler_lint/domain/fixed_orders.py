@@ -520,6 +520,15 @@ def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
         if isinstance(store.target, Attr)
     ):
         return True
+    if any(
+        isinstance(given, Attr)
+        and given.name == name
+        and call.scope not in built.functions
+        and is_no_other_self(model, given.value, cls)
+        for call in model.project.calls_near("shuffle", cls)
+        for given in call.positional[:1]
+    ):
+        return True
     return any(
         caller.scope not in built.functions
         for function in built.functions

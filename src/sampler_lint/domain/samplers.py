@@ -31,7 +31,7 @@ from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import self_stores, walk
+from sampler_lint.syntax.navigation import nodes_in, self_stores, statements, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Name, last_name
 
 
@@ -129,7 +129,12 @@ def own_seed(model: Model, cls: Class) -> str | None:
 
 
 def may_shuffle(model: Model, sampler: Obj) -> bool:
-    """Whether it shuffles, or does under a setting that is not known here."""
+    """Whether it shuffles, or does under a setting that is not known here.
+
+    Where all samples are alike no order is another.
+    """
+    if _are_alike(model, sampler):
+        return False
     if isinstance(sampler.cls, Class):
         init = model.flow.method(sampler.cls, "__init__")
         own = init.param("shuffle") if isinstance(init, Function) else None
@@ -169,6 +174,29 @@ def _is_left_false(model: Model, sampler: Obj, given: Expr) -> bool:
         callers = [sampler.through]
     led = [item for item in ways_by_caller(model, site, [given]) if item[0] in callers]
     return bool(led) and all(_is_never_true(found) for _, found in led)
+
+
+def _are_alike(model: Model, sampler: Obj) -> bool:
+    """Whether the data certainly takes no notice of the index: made up, to measure speed with."""
+    data = model.argument(sampler, "dataset")
+    values = model.flow.values(data) if data is not None else frozenset()
+    return bool(values) and all(
+        isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)
+        for value in values
+    )
+
+
+def _ignores_index(model: Model, cls: Class) -> bool:
+    get = model.flow.method(cls, "__getitem__")
+    if not isinstance(get, Function) or len(get.params) != 2 or get.params[1].kind == "vararg":
+        return False
+    index = get.params[1].name
+    inside = [get, *(scope for scope in scopes_inside(cls) if scope.outer is get)]
+    return len(get.bindings[index]) == 1 and not any(
+        isinstance(node, Name) and node.id == index
+        for scope in inside
+        for node in nodes_in(statements(scope.body))
+    )
 
 
 def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:

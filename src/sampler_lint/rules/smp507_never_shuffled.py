@@ -33,6 +33,7 @@ from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import (
     Call,
     Choice,
+    Class,
     Const,
     Expr,
     For,
@@ -103,6 +104,8 @@ class NeverShuffled(Rule):
             )
             if loader.site is None or data is None or sampler is None:
                 continue
+            if _is_handed_by_class(loader, sampler) or _is_handed_by_class(loader, shuffle):
+                continue
             if orders_itself(model, data):
                 continue
             built = shuffled_by_processes(model, loader)
@@ -150,6 +153,12 @@ def _keeps_places(found: Pass) -> bool:
         and any(dotted(part) == number for part in walk(store.target.key))
         for store in loop.scope.stores_in(loop)
     )
+
+
+def _is_handed_by_class(loader: Obj, given: Expr | None) -> bool:
+    """Whether a loader gets an argument from the ``__init__`` of its class, as all others do."""
+    passed = [arg.value for arg in loader.site.args] if loader.site is not None else []
+    return isinstance(loader.cls, Class) and given is not None and given not in passed
 
 
 def _is_for_training(model: Model, loader: Obj, data: Expr) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Ext, ExtObj
-from sampler_lint.domain.concepts import DRAW, GENERATORS, NAMESPACES, SEEDS_ALL, SEEDS_ONE
+from sampler_lint.domain.concepts import DRAW, GENERATORS, NAMESPACES, SAMPLER, SEEDS_ALL, SEEDS_ONE
 from sampler_lint.domain.draws import global_draw, has_own_generator
 from sampler_lint.domain.epoch_state import lookup
 from sampler_lint.domain.model import Model, scopes_inside
@@ -54,6 +54,8 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         for call in scope.calls
     ):
         return
+    if _reads_seed_of_a_sampler(model, cls):
+        return
     drawn = next(
         (
             call
@@ -87,6 +89,21 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         effect=effect,
         advice="draw from a generator seeded with `self.seed + self.epoch`",
     )
+
+
+def _reads_seed_of_a_sampler(model: Model, near: Class) -> bool:
+    """Whether some code of the program reads ``x_sampler.seed``."""
+    programs: dict[str, bool] = model.memo.setdefault(_reads_seed_of_a_sampler, {})
+    program = model.project.program_of(model.module_of(near))
+    known = programs.get(program)
+    if known is None:
+        known = programs[program] = any(
+            read.name == "seed" and SAMPLER.names(read.value)
+            for module in model.project.modules_near(near)
+            for scope in module.facts.scopes
+            for read in scope.reads
+        )
+    return known
 
 
 def _is_only_kept(model: Model, cls: Class, init: Function) -> bool:

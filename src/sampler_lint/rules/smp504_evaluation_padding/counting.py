@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import Step, depends_on
+from sampler_lint.analysis.origins import Step, depends_on, origins
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
 from sampler_lint.domain.epochs import pass_evaluates
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
+from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
@@ -213,7 +214,48 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         )
         or _puts_into_dict(found)
         or _is_keyed(model, found.stmt, is_drawn)
+        or _is_kept_elsewhere(model, found, drawn)
     )
+
+
+def _is_kept_elsewhere(model: Model, found: Pass, drawn: set[str]) -> bool:
+    """Whether what a turn calls keeps its results under a text that says which sample's it is."""
+
+    def is_drawn(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id in drawn and expr.scope is found.scope
+
+    calls, called = found.scope.calls_in(found.stmt), dict[Function, None]()
+    for _ in range(DEEPEST_WRAPPING):
+        new = {c: None for call in calls for c in model.flow.callees(call) if c not in called}
+        called |= new
+        calls = [call for function in new for call in function.calls]
+    return any(
+        isinstance(target, Index)
+        and isinstance(target.value, Attr)
+        and not any(same(node, target) for node in walk(stmt.value))
+        and _spells_samples(model, target.key, is_drawn)
+        and depends_on(model.flow, stmt.value, is_drawn) is not None
+        for function in called
+        for stmt in statements(function.body)
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
+    )
+
+
+def _spells_samples(model: Model, key: Expr, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether a key is a text that spells a sample: a number may be a size, a mask some part."""
+    return any(
+        isinstance(step.expr, Other)
+        and step.towards is not None
+        and not isinstance(step.towards.expr, Index)
+        and depends_on(model.flow, step.expr, is_drawn, sanitized=_is_of_fields) is not None
+        for step in origins(model.flow, key)
+    )
+
+
+def _is_of_fields(step: Step) -> bool:
+    """Whether it is what a dictionary goes by, as a batch does by its fields."""
+    return isinstance(step.expr, Call) and last_name(step.expr.func) in _BY_KEY
 
 
 def _is_keyed(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool:

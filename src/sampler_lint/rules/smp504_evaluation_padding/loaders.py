@@ -37,11 +37,12 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     names_drawn,
     sums_up,
 )
-from sampler_lint.syntax.navigation import nodes_in, operands, statements, unparse
+from sampler_lint.syntax.navigation import nodes_in, operands, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Bin,
     Call,
     Class,
     Const,
@@ -51,6 +52,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Node,
     Scope,
+    Seq,
     Simple,
     Stmt,
     last_name,
@@ -94,7 +96,7 @@ def padding_sampler(model: Model, loader: Obj) -> Obj | None:
         and not _is_left_out(model, loader, value.site)
         and not _is_of_another_program(model, loader, value)
     ]
-    if any(_is_exact(model, each) for each in given):
+    if any(_is_exact(model, each) for each in given) or any(map(_is_beside_none, given)):
         return None
     return next((each for each in given if _pads(model, each)), None)
 
@@ -110,6 +112,22 @@ def _is_of_another_program(model: Model, loader: Obj, sampler: Obj) -> bool:
     ways = [made.through for made in (loader, sampler)]
     places = [model.module_of(way.scope) for way in ways if way is not None]
     return len(places) == len(ways) and program_files(model).run_apart(*places)
+
+
+def _is_beside_none(sampler: Obj) -> bool:
+    """Whether a list adds loaders without a sampler: ``[*make_samplers(train), None]``."""
+    made = sampler.through
+    return made is not None and any(
+        any(node is made for node in walk(whole))
+        and any(
+            isinstance(item, Const) and item.value is None
+            for part in walk(whole)
+            if isinstance(part, Seq)
+            for item in part.items
+        )
+        for whole in nodes_in([made.stmt] if made.stmt is not None else [])
+        if isinstance(whole, Seq) or (isinstance(whole, Bin) and whole.op == "Add")
+    )
 
 
 def _pads(model: Model, sampler: Obj) -> bool:

@@ -151,7 +151,7 @@ class SeedDiffersByRank(Rule):
         )
         for own in chain(own_draws(model), shared):
             if own.call not in seen:
-                seen.add(own.call)
+                seen |= {own.call} if own.term is None else {own.call, own.term.whole}
                 yield _own_draw(model, own)
         for draw, certain in unseeded_draws(model):
             if draw.call not in seen:

@@ -46,7 +46,6 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
-
 #: Where a rank's part is taken: a slice, a call, or the test that each item has to pass.
 Share = Index | Call | Compare
 

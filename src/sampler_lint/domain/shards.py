@@ -14,7 +14,14 @@ from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.agreement import agrees
-from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, WORLD_SIZE, library_of
+from sampler_lint.domain.concepts import (
+    ORDERS,
+    RANGES,
+    SEEDS_ALL,
+    SEEDS_ONE,
+    WORLD_SIZE,
+    library_of,
+)
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
@@ -251,21 +258,15 @@ def _numbered(test: Compare) -> Expr | None:
     """What ``i % size == …`` counts: ``x``, as in ``for i, item in enumerate(x)``."""
     for side in (test.left, *test.rights):
         for node in walk(side) if isinstance(side, Bin) and side.op == "Mod" else ():
-            if not isinstance(node, Name):
-                continue
-            owner = binder_of(node.scope, node.id)
-            for binding in definitions(owner, node) if owner is not None else ():
-                counted = binding.value if (binding.how, binding.path) == _COUNTER else None
-                if (
-                    isinstance(counted, Call)
-                    and last_name(counted.func) == "enumerate"
-                    and counted.positional
-                ):
-                    return counted.positional[0]
+            owner = binder_of(node.scope, node.id) if isinstance(node, Name) else None
+            for binding in definitions(owner, node) if owner and isinstance(node, Name) else ():
+                counts = binding.value if binding.how == "element" else None
+                if isinstance(counts, Call) and counts.positional:
+                    if binding.path == (0,) and last_name(counts.func) == "enumerate":
+                        return counts.positional[0]
+                    if not binding.path and RANGES.is_call(counts):
+                        return counts.positional[:2][-1]  # `len(x)`
     return None
-
-
-_COUNTER = ("element", (0,))
 
 
 def _is_ordered(expr: Expr, ordered: set[str], draws: Callable[[Call], bool]) -> bool:

@@ -70,7 +70,7 @@ class SeedDiffersByRank(Rule):
         - the `seed` of a distributed sampler (`DistributedSampler(data, seed=args.seed + rank)`),
           or the epoch it is given, which is added to the seed (`set_epoch(epoch + rank)`),
         - the seed of a generator that shuffles samples or files before each rank takes its slice
-          (`g.manual_seed(self.seed + self.rank)`),
+          (`g.manual_seed(self.seed + self.rank)`), or those with `i % world_size == rank`,
         - the seed of a global generator (`torch.manual_seed(args.seed + rank)`) from which
           `random_split` or the constructor of a dataset then draws, or a permutation that chooses
           the samples which a sampler divides, or of which a rank takes its slice,

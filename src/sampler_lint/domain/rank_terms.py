@@ -209,16 +209,7 @@ def why_not_shared(model: Model, expr: Expr, scope: Scope) -> str | None:
 
     A setting whose kind nobody states counts as what the program takes it for.
     """
-    steps = origins(
-        model.flow,
-        expr,
-        _MADE_OF | Hop.TEST,
-        scope=scope,
-        stop=partial(_is_source, model),
-        drop=is_agreed,
-        more=partial(_settings_and_defaults, model),
-    )
-    for step in steps:
+    for step in _sources(model, expr, scope):
         kind, shown = _kind(step), unparse(step.expr)
         place = model.place(step.scope, step.expr)
         if kind == "rank":
@@ -228,14 +219,40 @@ def why_not_shared(model: Model, expr: Expr, scope: Scope) -> str | None:
             if own_entropy(model, step.expr) is not None:
                 return Refuted(f"{place}: `{shown}` is another on each process")
             return f"{place}: whether `{shown}` is the same on every process is not known"
-        is_number = isinstance(step.expr, Const) and type(step.expr.value) is int
-        is_wrong = kind == "text" or (kind == "literal" and not (is_number or _gives_way(step)))
-        if is_wrong and not (step.decides or _is_converted(step)):
-            why = f"{place}: `{shown}` is not an int"
-            # Who is to choose a seed may always do so.
-            is_none = isinstance(step.expr, Const) and step.expr.value is None
-            return why if is_none else Refuted(why)
+        if (why := _no_int(model, step)) is not None:
+            return why
     return None
+
+
+def why_no_int(model: Model, expr: Expr, scope: Scope) -> str | None:
+    """Why ``expr`` may be no int; None if nothing that it may be is known to be none."""
+    found = (_no_int(model, step) for step in _sources(model, expr, scope))
+    return next(filter(None, found), None)
+
+
+def _sources(model: Model, expr: Expr, scope: Scope) -> Iterator[Step]:
+    return origins(
+        model.flow,
+        expr,
+        _MADE_OF | Hop.TEST,
+        scope=scope,
+        stop=partial(_is_source, model),
+        drop=is_agreed,
+        more=partial(_settings_and_defaults, model),
+    )
+
+
+def _no_int(model: Model, step: Step) -> str | None:
+    """Why the end of a way is no int."""
+    kind, expr = _kind(step), step.expr
+    is_number = isinstance(expr, Const) and type(expr.value) is int
+    is_wrong = kind == "text" or (kind == "literal" and not (is_number or _gives_way(step)))
+    if not is_wrong or step.decides or _is_converted(step):
+        return None
+    why = f"{model.place(step.scope, expr)}: `{unparse(expr)}` is not an int"
+    # Who is to choose a seed may always do so.
+    is_none = isinstance(expr, Const) and expr.value is None
+    return why if is_none else Refuted(why)
 
 
 def _kind(step: Step) -> str:

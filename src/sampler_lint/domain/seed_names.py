@@ -70,7 +70,7 @@ def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | N
         function = function.outer
     for code, node in _spellings(model, module, scope):
         if _can_name(model, scope, site, node) and not _is_tainted(model, module, node):
-            return Seed(code, _is_number(model, module, node))
+            return Seed(code, is_number(model, module, node))
     return next(_handed_over(model, module, scope), None)
 
 
@@ -123,7 +123,7 @@ def seed_to_keep(model: Model, module: Module, method: Function) -> KeptSeed | N
         family = [cls, *model.flow.subclasses(cls)]
         if any(node.name in model.attributes(each).names for each in family):
             return None
-        number = _is_number(model, module, node)
+        number = is_number(model, module, node)
         read = node.stmt
         if read is not None and read.parent is None and not _calls_own(init, read):
             first = read
@@ -429,7 +429,7 @@ def _by_annotation(annotation: Expr | None, otherwise: bool | None) -> bool | No
     return True if isinstance(annotation, Name) and annotation.id == "int" else otherwise
 
 
-def _is_number(model: Model, module: Module, node: Attr | Index) -> bool | None:
+def is_number(model: Model, module: Module, node: Attr | Index) -> bool | None:
     """Whether a configured seed is an int: from argparse, a dataclass, or what is assigned."""
     if isinstance(node, Attr) and not _owners(model, node):
         option = _argparse_default(model, module, node)
@@ -543,7 +543,7 @@ def _handed_over(model: Model, module: Module, scope: Scope) -> Iterator[Seed]:
             if tail is None and _is_given(model, held, node):
                 tail = node.name
             if tail is not None:
-                found.setdefault(tail, set()).add(_is_number(model, module, node))
+                found.setdefault(tail, set()).add(is_number(model, module, node))
         for tail, numbers in found.items():
             number = False if False in numbers else None if None in numbers else True
             yield Seed(f"{held.code}.{tail}", number)

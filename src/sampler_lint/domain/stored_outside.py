@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sampler_lint.analysis.named_stores import may_spell
 from sampler_lint.analysis.values import ExtObj, Obj, Unknown, Value
 from sampler_lint.domain.model import Model
@@ -14,10 +16,7 @@ def is_stored_outside(model: Model, cls: Class, name: str) -> bool:
 
     ``obj.name += …`` reads it first, and what certainly is another object has no say.
     """
-    return any(
-        store.how != "aug" and _may_be_on(model, cls, store)
-        for store in model.project.outer_stores_near(name, cls)
-    ) or any(
+    return any(store.how != "aug" for store in outside_stores(model, cls, name)) or any(
         may_spell(call.positional[1], name)
         and any(
             isinstance(value, Obj) and _may_be(model, cls, value)
@@ -26,6 +25,13 @@ def is_stored_outside(model: Model, cls: Class, name: str) -> bool:
         for call in model.project.calls_near("setattr", cls)
         if len(call.positional) == 3
     )
+
+
+def outside_stores(model: Model, cls: Class, name: str) -> Iterator[Store]:
+    """What may be stored so, with what reads it first."""
+    for store in model.project.outer_stores_near(name, cls):
+        if _may_be_on(model, cls, store):
+            yield store
 
 
 def _may_be_on(model: Model, cls: Class, store: Store) -> bool:

@@ -21,7 +21,9 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import options_of
 from sampler_lint.domain.wrapping import parameter_kept
+from sampler_lint.findings import Grade
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import owner_of, self_class
@@ -43,6 +45,34 @@ from sampler_lint.syntax.nodes import (
 _MADE = Hop.ASSIGNED | Hop.OPERAND | Hop.TEST | Hop.ARGUMENT
 #: What modules that draw have besides: generators of one's own, and the state of theirs.
 _NO_DRAWS = GENERATORS.called | SEEDS_ONE.called | {"Generator"}
+
+
+def several_workers(model: Model, loader: Obj, least: int) -> Grade | None:
+    """How sure it is that a loader may have that many workers: likely if that is not written here.
+
+    An option has as many as it has by default. None if it certainly has fewer.
+    """
+    given = model.argument(loader, "num_workers")
+    if given is None:
+        return None
+    numbers = model.flow.constants(given, loader.through)
+    if numbers is None and not _by_default(model, given, least):
+        return Grade.LIKELY
+    may = numbers is None or any(type(n) is int and n >= least for n in numbers)
+    return Grade.CERTAIN if may else None
+
+
+def _by_default(model: Model, given: Expr, least: int) -> bool:
+    """Whether a number is an option that is so high if nobody sets it."""
+    return any(
+        type(default.value) is int and default.value >= least
+        for step in origins(model.flow, given, Hop.ASSIGNED | Hop.CALLER | Hop.ATTRIBUTE)
+        if step.is_end and isinstance(step.expr, Attr)
+        for call in options_of(
+            model, model.project.program_of(model.module_of(step.scope)), step.expr
+        )
+        if isinstance(default := call.keyword("default"), Const)
+    )
 
 
 class Seeding(NamedTuple):

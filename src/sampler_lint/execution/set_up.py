@@ -332,6 +332,10 @@ class SetUp:
         role = role_of(name, note)
         if name in self.worlds and role in {None, Role.SIZE, Role.NUMBER}:
             return Role.WORLD_SIZE
+        if role is Role.NUMBER:  # some number, by its name; what is passed says which
+            told = {each.role for each in self.klass.passed.get(name, ())} & {*_PLACE, Role.SIZE}
+            if len(told) == 1:
+                return told.pop()
         if role is Role.NUMBER and name in self.divided:
             return Role.TOTAL_BATCH
         if role is Role.SIZE and name in _SIZES and self.roles & {Role.DATASET, Role.SAMPLER}:

@@ -7,6 +7,7 @@ from types import GeneratorType
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import parameter_of
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.concepts import ASKS_KIND, ITERATED, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
@@ -19,12 +20,15 @@ from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import (
+    blocks,
     expressions,
     inherited,
+    leaves,
     nodes_in,
     same,
     self_class,
     statements,
+    unparse,
     walk,
 )
 from sampler_lint.syntax.nodes import (
@@ -34,8 +38,10 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     If,
+    Name,
     Other,
     Scope,
+    Simple,
     Stmt,
     Try,
     While,
@@ -101,7 +107,9 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
         return None  # its users may hand in anything
     owners = model.flow.values(read.value)
     had = _had_by_all(model, owners, read.name)
-    if not owners or had is None:
+    if had is None:
+        return _missing_in_branch(model, module, read)
+    if not owners:
         return None
     owner = next(o for o in owners if isinstance(o, Obj))
     near = near_names(read.name, had)
@@ -115,6 +123,48 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     why_not = "another attribute may be meant"
     fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE, why_not)
     return Suspect(module, read, message, why=why, fix=fix, effect=effect)
+
+
+def _missing_in_branch(model: Model, module: Module, read: Attr) -> Suspect | None:
+    """``s.total_size`` below ``s = DistributedSampler(d) if several else RandomSampler(d)``."""
+    found, stmt = read.value, read.stmt
+    if not isinstance(found, Name) or found.id not in read.scope.bindings or stmt is None:
+        return None
+    for binding in definitions(read.scope, found):
+        made, test = binding.stmt, None
+        if made is not None and binding.how == "assign" and binding.value is not None:
+            test = _decides(made, stmt)
+        if made is None or test is None or binding.value is None:
+            continue
+        owners = model.flow.values(binding.value)
+        owner = next((each for each in owners if isinstance(each, Obj)), None)
+        if owner is None or _had_by_all(model, owners, read.name) is None:
+            continue
+        branch = "where" if any(made in block for block in [*blocks(test)][:1]) else "where not"
+        return Suspect(
+            module,
+            read,
+            f"`{owner.name}` has no attribute `{read.name}`",
+            why=(Related(model.place_of(owner), f"built here, {branch} `{unparse(test.test)}`"),),
+            effect=f"`{text_of(module.source, read)}` raises AttributeError then",
+            advice="ask first which of them it is",
+        )
+    return None
+
+
+def _decides(made: Stmt, stmt: Stmt) -> If | None:
+    """The condition that makes the one of two statements run, and the second always behind it."""
+    around = [*stmt.ancestors()]
+    if any(isinstance(each, (If, Try, While)) and not each.encloses(made) for each in around):
+        return None
+    if any(isinstance(node, Choice) for node in nodes_in([stmt])) or any(
+        made.order < each.order < stmt.order
+        and (leaves(each) or (isinstance(each, Simple) and each.kind == "assert"))
+        for each in statements(stmt.scope.body)
+    ):
+        return None
+    outer = next(iter(made.ancestors()), None)
+    return outer if isinstance(outer, If) and not outer.encloses(stmt) else None
 
 
 def _had_by_all(model: Model, owners: frozenset[Value], name: str) -> set[str] | None:

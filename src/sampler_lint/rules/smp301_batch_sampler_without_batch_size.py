@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from functools import partial
+from typing import TypeGuard
 
+from sampler_lint.analysis.origins import part_of
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
-from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements
+from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name, Return
 from sampler_lint.workspace.project import Module
 
@@ -47,7 +50,7 @@ class BatchSamplerWithoutBatchSize(Rule):
     Fix safety:
         Safe when the size is one constructor parameter or the sum of several: the attributes are
         set at the end of the assignments in `__init__`, and nothing else reads them. Unsafe when
-        the size is derived from a product in `__len__`, or a method changes it later.
+        the size is derived from a product in `__len__`, or it is changed later.
 
     How it is proved:
         Invariant `runs`: a trainer that reads `loader.batch_sampler.batch_size` as the framework
@@ -86,7 +89,7 @@ class BatchSamplerWithoutBatchSize(Rule):
                 continue
             trainers = injection.trainers(module)
             assumes = (
-                _is_for_others(model, module, cls) or _hides_its_size(cls)
+                _is_for_others(model, module, cls) or _hides_its_size(model, cls)
             ) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
@@ -113,7 +116,7 @@ class BatchSamplerWithoutBatchSize(Rule):
     def _suspect(
         self, model: Model, module: Module, cls: Class, missing: list[str], failure: str | None
     ) -> Suspect:
-        size = _batch_size(cls) if "batch_size" in missing else ("", Applicability.SAFE)
+        size = _batch_size(model, cls) if "batch_size" in missing else ("", Applicability.SAFE)
         lacks = " and no ".join(f"`{name}`" for name in missing)
         reader = "frameworks read" if failure is None else "the framework used here reads"
         sets = size is not None and size[0]
@@ -143,7 +146,7 @@ class BatchSamplerWithoutBatchSize(Rule):
 def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
     where = model.module_of(cls)
     missing = [read.name]
-    size = _batch_size(cls) if read.name == "batch_size" else ("", Applicability.SAFE)
+    size = _batch_size(model, cls) if read.name == "batch_size" else ("", Applicability.SAFE)
     can_set = size is not None and read.name != "sampler"
     fix = partial(_set_missing, cls, missing, *size) if size and can_set else None
     return Suspect(
@@ -164,9 +167,9 @@ def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
     return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
 
 
-def _hides_its_size(cls: Class) -> bool:
+def _hides_its_size(model: Model, cls: Class) -> bool:
     """Whether the batches have one size, which the class is told and keeps under another name."""
-    size = _batch_size(cls)
+    size = _batch_size(model, cls)
     return size is not None and bool(size[0]) and size[1] is Applicability.SAFE
 
 
@@ -201,7 +204,7 @@ def _needs_missing(
 # --------------------------------------------------------------------------- the size
 
 
-def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
+def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
     """The code that gives the number of samples in a batch from ``__init__``'s own names."""
     init = cls.method("__init__")
     if init is None:
@@ -225,12 +228,33 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
     # Counter.update adds signed counts: (batch - secondary) + secondary is batch.
     terms = [(name, count) for name, count in total.items() if count]
     if terms and all(count == 1 for _, count in terms):
-        is_kept = not used & _changed_later(cls, init)
-        applicability = Applicability.SAFE if is_kept else Applicability.UNSAFE
+        is_changed = used & _changed_later(cls, init) or any(
+            is_stored_outside(model, cls, name) for name in used
+        )
+        is_safe = not is_changed and not _varies(model, cls)
+        applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
         return " + ".join(name for name, _ in terms), applicability
     if terms:
         return None
     return _product(cls, init, params, stored)
+
+
+def _varies(model: Model, cls: Class) -> bool:
+    """Whether batches but the last one of a pass may differ in their size, as far as they tell.
+
+    Accelerate leaves out each that has another size than ``batch_size`` says.
+    """
+    trials = model.trials(cls)
+    for trial in (*trials.usual, *trials.guessed):
+        for turn in trial.turns:
+            sizes = {len(batch) for batch in (turn.yielded or ())[:-1] if _is_batch(batch)}
+            if len(sizes) > 1 or (sizes and turn.from_data):
+                return True
+    return False
+
+
+def _is_batch(item: object) -> TypeGuard[Sized]:
+    return isinstance(item, (list, tuple))
 
 
 def _stored(cls: Class, init: Function) -> dict[str, Expr]:
@@ -238,10 +262,11 @@ def _stored(cls: Class, init: Function) -> dict[str, Expr]:
     out: dict[str, Expr] = {}
     several = set()
     for target, store in self_stores([init], cls):
-        if target.name in out or store.value is None or store.how != "assign" or store.path:
+        value = part_of(store.value, store.path)
+        if target.name in out or value is None or store.how != "assign":
             several.add(target.name)
         else:
-            out[target.name] = store.value
+            out[target.name] = value
     return {name: value for name, value in out.items() if name not in several}
 
 
@@ -320,7 +345,9 @@ def _set_missing(
         if any(isinstance(inner, Return) for inner in statements([stmt])):
             break
         if isinstance(stmt, Assign) and any(
-            isinstance(t, Attr) and self_class(t.value) is cls for t in stmt.targets
+            isinstance(node, Attr) and self_class(node.value) is cls
+            for target in stmt.targets
+            for node in walk(target)
         ):
             last = stmt
     if last is None:

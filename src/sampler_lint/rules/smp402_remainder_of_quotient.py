@@ -20,8 +20,19 @@ from sampler_lint.rules._quotient import (
     remainders,
     unchanged_between,
 )
-from sampler_lint.syntax.navigation import same
-from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Index, Name, Scope
+from sampler_lint.syntax.navigation import nodes_in, same, statements
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Bin,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Scope,
+)
 from sampler_lint.workspace.project import Module
 
 _PARTS = Concept(spelled=re.compile(r"sample|epoch|batch|part|chunk", re.IGNORECASE))
@@ -82,6 +93,7 @@ class RemainderOfQuotient(Rule):
                     and unchanged_between(scope, quotient, remainder.stmt)
                     and hands_out_leftovers(scope, remainder, quotient)
                     and (always or _splits_data(quotient))
+                    and not _is_divided_again(scope, quotient)
                 ):
                     yield self._suspect(module, remainder, quotient)
                     break
@@ -136,6 +148,17 @@ def _class_of(function: Function) -> Class | None:
 def _splits_data(quotient: Quotient) -> bool:
     about = (_PARTS, PROCESSES, DEVICES, WORKERS)
     return any(concept.is_mentioned(quotient.parts) for concept in about)
+
+
+def _is_divided_again(scope: Scope, quotient: Quotient) -> bool:
+    """Whether each part is itself divided into as many: then it is the rest of a part."""
+    return any(
+        isinstance(node, Bin)
+        and node.op == "FloorDiv"
+        and same(node.left, quotient.target)
+        and same(node.right, quotient.parts)
+        for node in nodes_in(statements(scope.body))
+    )
 
 
 def _is_atom(expr: Expr) -> bool:

@@ -53,6 +53,9 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+#: The arguments that choose what a loader reads.
+_CHOOSES = ("sampler", "batch_sampler", "shuffle")
+
 
 class LoaderNotSharded(Rule):
     """A distributed program trains from a loader that is not sharded, or sharded by a local rank.
@@ -320,7 +323,7 @@ def _unsharded(model: Model, loader: Obj) -> Grade | None:
     """
     assert loader.site is not None
     dataset = model.argument(loader, "dataset")
-    if dataset is None or loader.site.has_star or loader.site.has_double_star:
+    if dataset is None or any(model.flow.may_be_passed(loader, name) for name in _CHOOSES):
         return None
     grade = _grade_of_whole(model, loader, dataset)
     if grade is None:

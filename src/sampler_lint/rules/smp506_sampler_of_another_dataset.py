@@ -139,16 +139,15 @@ def _has_own_left(model: Model, loader: Obj, data: Expr, sampler: Obj, over: Exp
 
     The other one is over other data, and the loader gets it.
     """
-    beside = statements(sampler.site.scope.body) if sampler.site else []
     ours, other = (only(model.flow, each, Hop.ASSIGNED) for each in (data, over))
     if same(ours, other) or not _is_built_beside(sampler, loader):
         return False
     own = {
         made
-        for _, built in _built_over(model, beside, data)
-        for made in built
-        if model.role(made) == "sampler" and made.site and sampler.site
-        if not contradict(model, [made.site], [sampler.site])
+        for made in model.constructions()
+        if model.role(made) == "sampler" and _is_built_beside(made, loader)
+        if made.site and sampler.site and not contradict(model, [made.site], [sampler.site])
+        if (of := sampled(model, made)) is not None and same(of, data)
     }
     given = {each for one in model.loaders for each in _choosing(model, one)}
     return bool(own) and given.isdisjoint(own)

@@ -12,7 +12,12 @@ from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.stale import has_workers
-from sampler_lint.domain.workers import draw_in_workers, draw_of_copies, seedings_alike
+from sampler_lint.domain.workers import (
+    draw_in_workers,
+    draw_of_copies,
+    seedings_alike,
+    several_workers,
+)
 from sampler_lint.edits.draw_fixes import seed_by_worker
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
@@ -101,7 +106,8 @@ def _left_unseeded(model: Model) -> Iterator[Suspect]:
     """Draws by numpy in the workers of a torch that does not seed it there."""
     seen = set()
     for loader, _, module in built_outside_tests(model, model.loaders):
-        if not _has_several(model, loader) or any(
+        has_several = several_workers(model, loader, 1)
+        if has_several is None or any(
             _may_be_given(model, loader, name)
             for name in ("worker_init_fn", "multiprocessing_context")
         ):
@@ -122,7 +128,7 @@ def _left_unseeded(model: Model) -> Iterator[Suspect]:
                 Related(model.place_of(loader), "loader built here"),
                 Related(versions.stated[0].place, "the version is asked for here"),
             ),
-            grade=Grade.CERTAIN if trains else Grade.LIKELY,
+            grade=has_several if trains else Grade.LIKELY,
             effect="each worker starts with a copy of the main process's generator, in every epoch "
             "the same one",
             advice="pass a `worker_init_fn` that calls "
@@ -134,7 +140,8 @@ def _copied(model: Model) -> Iterator[Suspect]:
     """Draws of items from a generator of the dataset, which each worker has a copy of."""
     seen = set()
     for loader, _, _ in built_outside_tests(model, model.loaders):
-        if not _has_several(model, loader) or _may_be_given(model, loader, "worker_init_fn"):
+        grade = several_workers(model, loader, 1)
+        if grade is None or _may_be_given(model, loader, "worker_init_fn"):
             continue
         for dataset in model.passed_to(loader, "dataset"):
             drawn = draw_of_copies(model, dataset) if isinstance(dataset, Obj) else None
@@ -147,6 +154,7 @@ def _copied(model: Model) -> Iterator[Suspect]:
                 drawn,
                 "each worker draws from its own copy of a generator that the dataset keeps",
                 why=(Related(model.place_of(loader), "loader built here"),),
+                grade=grade,
                 effect=f"all workers draw the same numbers{again}",
                 advice="draw from the process's generator, which torch seeds in each worker, or "
                 "seed with `torch.initial_seed()` in a `worker_init_fn`",
@@ -155,12 +163,6 @@ def _copied(model: Model) -> Iterator[Suspect]:
 
 #: The first torch that seeds numpy in workers; it has always seeded `random` and itself.
 _SEEDS_NUMPY = "1.9"
-
-
-def _has_several(model: Model, loader: Obj) -> bool:
-    """Whether a loader certainly has workers."""
-    numbers = model.option(loader, "num_workers", 0)
-    return numbers is not None and all(isinstance(n, int) and n > 0 for n in numbers)
 
 
 def _may_be_given(model: Model, loader: Obj, name: str) -> bool:

@@ -45,6 +45,7 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 from sampler_lint.syntax.parse import FactsError, parse
+from sampler_lint.syntax.set_by_name import stores_by_name
 from sampler_lint.timings import Watch, counted
 from sampler_lint.workspace.aliases import aliases_in, may_be_class, names_meant
 from sampler_lint.workspace.first_look import Look, first_looks, kinds
@@ -588,6 +589,8 @@ class Project:
         for module in self.candidates:
             for name, found in module.facts.stores_by_name.items():
                 stores.setdefault(name, []).extend(found)
+        for name, store in stores_by_name(self.calls_named):
+            stores.setdefault(name, []).append(store)
         return stores
 
     @cached_property

@@ -54,56 +54,19 @@ def _stores(model: Model, module: Module, name: str) -> list[tuple[str, _Store]]
     if (program, name) not in known:
         found: list[tuple[str, _Store]] = []
         known[program, name] = found
-        setters = _setters(model, program)
-        for shown, root, is_read in _saying(model, program, name, setters):
+        for shown, root, is_read in _saying(model, program, name):
             tables = _tables(root)
             for node in ast.walk(root):
-                stores = [*_sets(node, name, is_read, tables), *_set_by(node, name, setters)]
+                stores = _sets(node, name, is_read, tables)
                 found += ((f"{shown}:{node.lineno}", one) for one in stores)  # type: ignore[attr-defined]
     return known[program, name]
-
-
-def _setters(model: Model, program: str) -> frozenset[str]:
-    """The functions of a program that set attributes by names which they are given."""
-    known: dict[str, frozenset[str]] = model.memo.setdefault(_setters, {})
-    if program not in known:
-        known[program] = frozenset(
-            function.name
-            for each in _files(model, program)
-            for function in _functions_with_setattr(model, each)
-            if function.args.kwarg is not None
-        )
-    return known[program]
-
-
-def _functions_with_setattr(model: Model, file: str) -> Iterator[ast.FunctionDef]:
-    try:
-        data = model.project.bytes_of(file)
-        if b"setattr(" not in data:
-            return
-        root = ast.parse(SourceFile(file, data).text)
-    except (SourceError, SyntaxError, ValueError, RecursionError):
-        return
-    for function in (one for one in ast.walk(root) if isinstance(one, ast.FunctionDef)):
-        calls = (one for one in ast.walk(function) if isinstance(one, ast.Call))
-        names = [one.args[1] for one in calls if path(one.func) == "setattr" and one.args[1:]]
-        if not all(isinstance(name, ast.Constant) for name in names):
-            yield function
-
-
-def _set_by(node: ast.AST, name: str, setters: Collection[str]) -> Iterator[_Store]:
-    """What a call hands to a function that sets an attribute of that name to it."""
-    if isinstance(node, ast.Call) and _last(node.func) in setters:
-        yield from (_Store(keyword.value) for keyword in node.keywords if keyword.arg == name)
 
 
 def _last(node: ast.expr) -> str:
     return ast.unparse(node).rpartition(".")[2]
 
 
-def _saying(
-    model: Model, program: str, name: str, setters: Collection[str] = ()
-) -> Iterator[tuple[str, ast.Module, bool]]:
+def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Module, bool]]:
     """The files that say the name, and may use it where the model does not see that.
 
     With each, as it is shown, whether the model looks at it, and not only at one name in it.
@@ -117,10 +80,7 @@ def _saying(
         try:
             data = model.project.bytes_of(each)
             is_read = each in looked_at
-            is_told = any(one.encode() in data for one in setters)
-            if name.encode() not in data or not (
-                is_told or not is_read or stores.search(data) is not None
-            ):
+            if name.encode() not in data or (is_read and stores.search(data) is None):
                 continue
             root = ast.parse(SourceFile(shown, data).text)
         except (SourceError, SyntaxError, ValueError, RecursionError):

@@ -13,9 +13,11 @@ from sampler_lint.analysis.values import Gen, Lit, Obj, Pack, Value, View
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import options
-from sampler_lint.domain.rank_terms import why_not_shared
-from sampler_lint.domain.seeds import constructions, is_seed_name
+from sampler_lint.domain.rank_terms import why_no_int, why_not_shared
+from sampler_lint.domain.seed_names import is_number
+from sampler_lint.domain.seeds import constructions, is_seed_name, spelled_seedings
 from sampler_lint.domain.signatures import never_in, refuser
+from sampler_lint.domain.stored_outside import outside_stores
 from sampler_lint.edits.safety.callers import is_wrapped, unseen_call
 from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class
 from sampler_lint.edits.safety.meaning import always, scope_at, scopes_of
@@ -26,13 +28,14 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import self_class, unparse, walk
+from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
     Const,
     Expr,
+    Index,
     Name,
     Scope,
     Stmt,
@@ -101,7 +104,15 @@ class Values:
         if not isinstance(node.op, ast.Add) or not any(map(self._changed.is_written, sides)):
             return None
         kinds = {self._kind(side): side for side in sides}
-        return self._not_int(kinds[False]) if kinds.keys() == {True, False} else None
+        if kinds.keys() == {True, False}:
+            return self._not_int(kinds[False])
+        for side in sides:
+            where = in_model(self._module, self._changed, side)
+            if where is not None:
+                scope, stmt = where
+                if reason := why_no_int(self._model, expression(side, scope, stmt), scope):
+                    return reason
+        return None
 
     # -- ints
 
@@ -397,8 +408,10 @@ class Values:
         if not is_seed_name(name):
             return None
         for owner in (*self._model.flow.mro(cls), *self._model.flow.subclasses(cls)):
-            stores = self._model.project.own_stores(name, owner) if isinstance(owner, Class) else ()
-            for store in stores:
+            if not isinstance(owner, Class):
+                continue
+            own = self._model.project.own_stores(name, owner)
+            for store in (*own, *outside_stores(self._model, owner, name)):
                 value = part_of(store.value, store.path)
                 if value is None:
                     return f"what `{name}` is changed to is not known"
@@ -409,9 +422,24 @@ class Values:
             is_one = isinstance(sampler.cls, Class) and cls in self._model.flow.mro(sampler.cls)
             if not is_one or given is None or sampler.site is None:
                 continue
-            if reason := why_not_shared(self._model, given, sampler.site.scope):
+            scope = sampler.site.scope
+            if reason := why_not_shared(self._model, given, scope) or self._unstated(given, scope):
                 return reason
         return None
+
+    def _unstated(self, seed: Expr, scope: Scope) -> str | None:
+        """Why a setting may be no int: nothing says so, and the program seeds nothing with it."""
+        read = only(self._model.flow, seed, Hop.ASSIGNED)
+        if not isinstance(read, (Attr, Index)) or self_class(read.value) is not None:
+            return None
+        module, shown = self._model.module_of(scope), unparse(read)
+        number = is_number(self._model, module, read)
+        if number is False:
+            return f"{self._model.place(scope, seed)}: `{shown}` may be None"
+        seeded = spelled_seedings(self._model, self._model.project.program_of(module))
+        if number or any(same(node, read) for one in seeded for node in walk(one.call)):
+            return None
+        return f"{self._model.place(scope, seed)}: `{shown}` is not known to be an int"
 
     def _called_early(self, cls: Class, assigned: Assigned, method: str, where: str) -> str | None:
         """A call of the method in the constructor, before it stores what the method reads."""
@@ -506,7 +534,11 @@ class Values:
         """What an expression may stand for that has no such attribute, and nothing asks for it."""
         where = in_model(self._module, self._changed, node)
         is_store = not isinstance(node.ctx, ast.Load)
-        if where is None or is_store or own_class(self._tree, node) or asked(self._changed, node):
+        if where is None or is_store or own_class(self._tree, node):
+            return None
+        if node.attr.startswith("__") and not node.attr.endswith("__"):
+            return Refuted(f"`{node.attr}` has another name outside of its class")
+        if asked(self._changed, node):
             return None
         values = self._model.flow.values(expression(node.value, *where))
         lacking = [value for value in values if self._lacks(value, node.attr)]

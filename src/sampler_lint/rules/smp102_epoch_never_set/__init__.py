@@ -246,7 +246,7 @@ def _count_restarts(model: Model, missing: Sequence[_Missing], editor: Editor) -
     if runs_again(model, found):
         return None  # it would count from 0 once more
     receiver = _receiver(model, found, reached)
-    if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
+    if receiver is None or _stays(model, found, reached) or tries_to_set(model, found, reached):
         return None
     if setter_left_out(model, found) is not None:
         return None
@@ -273,7 +273,7 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
         if any(found.inner.source in other.found.calls for other in missing):
             continue  # what that call gives is the pass that it makes
         receiver = _receiver(model, found, reached)
-        if receiver is None or _stays(model, found, reached) or tries_to_set(loop, receiver.code):
+        if receiver is None or _stays(model, found, reached) or tries_to_set(model, found, reached):
             return None
         if setter_left_out(model, found) is not None:
             return None

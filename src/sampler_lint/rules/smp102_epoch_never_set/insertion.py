@@ -320,6 +320,8 @@ def _loader_expressions(
         for wrapper in values if isinstance(inner, (Name, Attr)) and len(values) == 1 else ():
             if isinstance(wrapper, Obj) and isinstance(wrapper.cls, Class):
                 for name in sorted(model.attributes(wrapper.cls).names):
+                    if name.startswith("__"):
+                        continue  # it has another name outside of its class
                     yield frozenset(model.flow.ask_field(wrapper, name)), inner, f"{code}.{name}"
         return
     shared = found.inner.source

@@ -39,7 +39,7 @@ from sampler_lint.limits import MOST_CALLERS
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import self_class, unparse, walk
-from sampler_lint.syntax.nodes import Assign, Attr, Call, Class, Expr, Function, Loop, Name, Node
+from sampler_lint.syntax.nodes import Assign, Attr, Call, Class, Expr, Function, Name, Node
 
 
 class _Setter(NamedTuple):
@@ -289,7 +289,8 @@ def _epoch_sets(model: Model) -> EpochSets:
         assert isinstance(store.target, Attr)
         if self_class(store.target.value) is not None:
             continue
-        if SAMPLER.says(unparse(store.target.value)):
+        held = model.flow.values(store.target.value)
+        if SAMPLER.says(unparse(store.target.value)) or any(map(model.role, held)):
             places.append(EpochSet(store.scope, store.stmt, store.target.value))
     return EpochSets(model, places)
 
@@ -318,13 +319,13 @@ def keeps_given(model: Model, loader: Obj, attribute: str) -> bool:
     )
 
 
-def tries_to_set(loop: Loop, sampler: str) -> bool:
+def tries_to_set(model: Model, found: EpochLoop, reached: Carrier) -> bool:
     """Whether the loop sets a wrong attribute of the sampler, which SMP404 fixes."""
     return any(
         isinstance(store.target, Attr)
         and EPOCH.names(store.target)
-        and unparse(store.target.value) == sampler
-        for store in loop.scope.stores_in(loop)
+        and reached.sampler in model.flow.values(store.target.value)
+        for store in found.loop.scope.stores_in(found.loop)
     )
 
 

@@ -299,7 +299,9 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
         f"`DistributedSampler.__iter__` shuffles"
     )
 
-    def fix(editor: Editor) -> Fix:
+    def fix(editor: Editor) -> Fix | None:
+        if len(own.bindings[param]) > 1:
+            return None  # it is changed on the way, to be stored: SMP404's
         editor.append(own, f"super().set_epoch({param})")
         return editor.fix("Set the base's epoch too", Applicability.SAFE)
 

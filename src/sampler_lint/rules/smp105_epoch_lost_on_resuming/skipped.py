@@ -244,20 +244,23 @@ def _in_each_epoch(call: Call, given: Expr) -> For | None:
         for node in nodes_in([call.stmt])
     ):
         return None
-    loop: For | None = None
+    tests: list[Expr] = []
     for stmt in call.stmt.ancestors():
-        if isinstance(stmt, If):
-            return None
         if isinstance(stmt, For):
-            loop = stmt
-            break
-    if loop is None or not any(isinstance(n, Call) and RANGES.is_call(n) for n in walk(loop.iter)):
-        return None
-    if any(node is not given and isinstance(node, Call) for node in walk(given)):
-        return None
-    read = [node for node in walk(given) if isinstance(node, (Name, Attr))]
-    is_set = partial(_is_set_in, loop)
-    return None if not read or any(map(is_set, read)) else loop
+            is_counted = any(isinstance(n, Call) and RANGES.is_call(n) for n in walk(stmt.iter))
+            is_same = _stays_in(stmt, given) and all(_stays_in(stmt, test) for test in tests)
+            return stmt if is_counted and is_same else None
+        if isinstance(stmt, If):
+            tests.append(stmt.test)
+    return None
+
+
+def _stays_in(loop: For, expr: Expr) -> bool:
+    """Whether no turn of a loop sets what an expression reads."""
+    parts = [*walk(expr)]
+    read = [node for node in parts if isinstance(node, (Name, Attr))]
+    is_computed = any(node is not expr and isinstance(node, Call) for node in parts)
+    return bool(read) and not is_computed and not any(_is_set_in(loop, node) for node in read)
 
 
 def _is_set_in(loop: For, name: Name | Attr) -> bool:

@@ -14,6 +14,7 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
     unread_outside,
 )
 from sampler_lint.rules.smp404_misdirected_assignment.constructor import (
+    crossed,
     overwritten,
     set_before_super,
     stored_by_base,
@@ -52,6 +53,8 @@ class MisdirectedAssignment(Rule):
           where nothing draws from it, or another draw beside that one does,
         - a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is
           built gets a constant instead,
+        - a parameter that nothing reads, where another one is kept or passed on in its place
+          (`self.shuffle = drop_last` beside `self.drop_last = drop_last`),
         - a rank that is set to the number of processes, or the other way round
           (`num_replicas = dist.get_rank()`),
         - a `state_dict` that stores its argument as the sampler's own position,
@@ -96,6 +99,7 @@ class MisdirectedAssignment(Rule):
         reads = Reads(model)
         yield from unread_outside(model, reads)
         yield from unheeded(model)
+        yield from crossed(model)
         yield from confused_places(model)
         told: set[Stmt] = set()
         for module, cls in model.classes():

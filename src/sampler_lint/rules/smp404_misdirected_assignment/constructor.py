@@ -371,6 +371,55 @@ def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
             )
 
 
+# A parameter that nothing reads, and in whose place another one is kept or passed on.
+
+
+def crossed(model: Model) -> Iterator[Suspect]:
+    """``self.shuffle = drop_last`` beside ``self.drop_last = drop_last``: who reads ``shuffle``?"""
+    for function, told in _told(model):
+        straight = {name for name, value in told if isinstance(value, Name) and value.id == name}
+        for name, value in told:
+            param = function.param(name)
+            if (
+                param is not None
+                and isinstance(value, Name)
+                and value.id != name
+                and value.id in straight
+                and function.param(value.id) is not None
+                and not in_test_function(model, function)
+                and not [*_reads(function, param)]
+            ):
+                yield Suspect(
+                    model.module_of(function),
+                    value,
+                    f"`{name}` gets `{value.id}`, and nothing reads the `{name}` that "
+                    f"`{function.name}` is given",
+                    fix=replacing(value, name, f"Pass `{name}` on"),
+                    effect=f"the argument `{name}` changes nothing",
+                    advice=f"write `{name}`",
+                )
+
+
+def _told(model: Model) -> Iterator[tuple[Function, list[tuple[str, Expr]]]]:
+    """What constructors of samplers keep, and what samplers and loaders are built with."""
+    calls = [obj.site for obj in model.constructions() if obj.site is not None]
+    for _, cls in model.classes():
+        init = cls.method("__init__") if model.is_meant_as_sampler(cls) else None
+        if init is not None:
+            yield (
+                init,
+                [
+                    (target.name, store.value)
+                    for target, store in self_stores([init], cls)
+                    if store.how == "assign" and store.value is not None and not store.path
+                ],
+            )
+            calls += (made.call for made in base_inits(model, cls))
+    for call in dict.fromkeys(calls):
+        if isinstance(call.scope, Function):
+            yield call.scope, [(arg.keyword, arg.value) for arg in call.args if arg.keyword]
+
+
 def _of_role(function: Function, role: Role | None) -> Param | None:
     found = [param for param in function.params if role_of(param.name) is role]
     return found[0] if len(found) == 1 and len(function.bindings[found[0].name]) == 1 else None

@@ -10,10 +10,18 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.fillings import put_in_list
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.agreement import agrees
-from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, WORLD_SIZE, library_of
+from sampler_lint.domain.concepts import (
+    ORDERS,
+    RANGES,
+    SEEDS_ALL,
+    SEEDS_ONE,
+    WORLD_SIZE,
+    library_of,
+)
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
@@ -24,12 +32,14 @@ from sampler_lint.domain.ranks import chains, is_guarded
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.domain.workers import WORKED
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import binder_of, nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
+    Bin,
     Call,
     Class,
+    Compare,
     Expr,
     For,
     Function,
@@ -43,13 +53,16 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+#: Where a rank's part is taken: a slice, a call, or the test that each item has to pass.
+Share = Index | Call | Compare
+
 
 class OwnShuffle(NamedTuple):
     """A generator that differs between ranks and orders what is divided among them."""
 
     seeded: Seeded
     term: RankTerm
-    share: Index | Call
+    share: Share
     """The slice that takes the rank's share."""
     taker: Scope
     """The function that takes it."""
@@ -75,7 +88,7 @@ def slices_own_shuffle(model: Model, cls: Class) -> bool:
     )
 
 
-def _taken_after(model: Model, scope: Scope, found: Seeded) -> tuple[Index | Call, Scope] | None:
+def _taken_after(model: Model, scope: Scope, found: Seeded) -> tuple[Share, Scope] | None:
     """The share that is taken of what a function orders by a generator that it has seeded.
 
     By itself, or by who calls it for what it orders.
@@ -85,7 +98,7 @@ def _taken_after(model: Model, scope: Scope, found: Seeded) -> tuple[Index | Cal
 
 def _taken(
     model: Model, scope: Scope, first: Call, draws: Callable[[Call], bool]
-) -> tuple[Index | Call, Scope] | None:
+) -> tuple[Share, Scope] | None:
     """The share that is taken of what a function orders, and who takes it."""
     share = _share_of(model, scope, first, draws)
     if share is not None:
@@ -100,7 +113,7 @@ def _taken(
 
 def _taken_of_kept(
     model: Model, scope: Scope, draws: Callable[[Call], bool]
-) -> tuple[Index | Call, Scope] | None:
+) -> tuple[Share, Scope] | None:
     """The share that another method takes of what one has ordered and kept in an attribute."""
     cls = scope.cls if isinstance(scope, Function) else None
     if cls is None:
@@ -173,12 +186,12 @@ def _is_world_size(expr: Expr) -> bool:
     return WORLD_SIZE.names(expr.func if isinstance(expr, Call) else expr)
 
 
-def _is_partition(model: Model, share: Index | Call) -> bool:
+def _is_partition(model: Model, share: Share) -> bool:
     """Whether a share begins at the rank and has an end or a step: ``[:rank]`` is no share.
 
     Or it is one of the parts for that many ranks: ``array_split(files, world_size)[rank]``.
     """
-    if isinstance(share, Call):
+    if not isinstance(share, Index):
         return True
     if not isinstance(share.key, Other):
         return depends_on(model.flow, share.value, _is_world_size, LOCAL | Hop.PART) is not None
@@ -192,7 +205,7 @@ def _share_of(
     first: Call | None,
     draws: Callable[[Call], bool],
     kept: Collection[str] = (),
-) -> Index | Call | None:
+) -> Share | None:
     """The first slice by rank of something that was ordered by a draw, from a call on.
 
     Or of what was ordered before, by the names of what keeps it.
@@ -211,26 +224,49 @@ def _share_of(
 
 
 @remembered
-def _shares_in(model: Model, scope: Scope) -> dict[Stmt, list[tuple[Index | Call, Expr]]]:
+def _shares_in(model: Model, scope: Scope) -> dict[Stmt, list[tuple[Share, Expr]]]:
     """The parts by rank that each statement of a scope takes, and of what."""
-    found: dict[Stmt, list[tuple[Index | Call, Expr]]] = {}
+    found: dict[Stmt, list[tuple[Share, Expr]]] = {}
     for stmt in statements(scope.body):
         for node in nodes_in([stmt]):
             whole = _shared(model, node)
-            if whole is not None and isinstance(node, (Index, Call)):
+            if whole is not None and isinstance(node, (Index, Call, Compare)):
                 found.setdefault(stmt, []).append((node, whole))
     return found
 
 
 def _shared(model: Model, node: Node) -> Expr | None:
-    """What a rank takes its part of: ``x[rank:total:size]``, or ``islice(x, rank, None, size)``."""
+    """What a rank takes its part of: ``x[rank:total:size]``, or ``islice(x, rank, None, size)``.
+
+    Or what it goes through, and keeps each ``number % size == rank`` of.
+    """
+    part: Expr
+    whole: Expr | None
     if isinstance(node, Index):
         whole, part = node.value, node.key
     elif isinstance(node, Call) and last_name(node.func) == "islice" and len(node.positional) > 2:
         whole, part = node.positional[:2]
+    elif isinstance(node, Compare) and node.ops in (["Eq"], ["NotEq"]):
+        whole, part = _numbered(node), node
     else:
         return None
-    return whole if depends_on(model.flow, part, is_rank, LOCAL) is not None else None
+    is_part = whole is not None and depends_on(model.flow, part, is_rank, LOCAL) is not None
+    return whole if is_part else None
+
+
+def _numbered(test: Compare) -> Expr | None:
+    """What ``i % size == …`` counts: ``x``, as in ``for i, item in enumerate(x)``."""
+    for side in (test.left, *test.rights):
+        for node in walk(side) if isinstance(side, Bin) and side.op == "Mod" else ():
+            owner = binder_of(node.scope, node.id) if isinstance(node, Name) else None
+            for binding in definitions(owner, node) if owner and isinstance(node, Name) else ():
+                counts = binding.value if binding.how == "element" else None
+                if isinstance(counts, Call) and counts.positional:
+                    if binding.path == (0,) and last_name(counts.func) == "enumerate":
+                        return counts.positional[0]
+                    if not binding.path and RANGES.is_call(counts):
+                        return counts.positional[:2][-1]  # `len(x)`
+    return None
 
 
 def _is_ordered(expr: Expr, ordered: set[str], draws: Callable[[Call], bool]) -> bool:

@@ -12,7 +12,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
-from sampler_lint.syntax.nodes import Attr, Class, Function, Name, Stmt
+from sampler_lint.syntax.nodes import Attr, Class, Function, Name, Stmt, Store
 from sampler_lint.workspace.project import Module
 
 
@@ -108,20 +108,28 @@ def _attributes(model: Model, cls: Class) -> _Reads:
 
 def _setting(model: Model, cls: Class, read: Attr, related: Sequence[object]) -> list[Stmt] | None:
     """The statements that set an attribute, if each is conditional, and of a constructor."""
-    stores: list[Stmt] = []
+    stores = only_stores(model, cls, read.name, related)
+    for store in stores or ():
+        if store.scope.name != "__init__" or not any(tests(model, store.stmt)):
+            return None
+    return None if stores is None else [store.stmt for store in stores]
+
+
+def only_stores(
+    model: Model, cls: Class, name: str, related: Sequence[object]
+) -> list[Store] | None:
+    """The stores of ``self.name`` in a hierarchy; None if anything else may give the attribute."""
+    stores: list[Store] = []
     for owner in related:
         if isinstance(owner, Class):
-            if read.name in owner.bindings:
+            if name in owner.bindings:
                 return None
-            for store in model.project.own_stores(read.name, owner):
-                if store.scope.name != "__init__" or not any(tests(model, store.stmt)):
-                    return None
-                stores.append(store.stmt)
+            stores += model.project.own_stores(name, owner)
         elif isinstance(owner, str):
             entry = catalog.known(owner)
-            if entry is None or read.name in entry.attributes | entry.methods:
+            if entry is None or name in entry.attributes | entry.methods:
                 return None
-    return None if is_stored_outside(model, cls, read.name) else stores
+    return None if is_stored_outside(model, cls, name) else stores
 
 
 def _variables(model: Model, cls: Class) -> _Reads:

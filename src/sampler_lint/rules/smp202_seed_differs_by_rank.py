@@ -70,7 +70,7 @@ class SeedDiffersByRank(Rule):
         - the `seed` of a distributed sampler (`DistributedSampler(data, seed=args.seed + rank)`),
           or the epoch it is given, which is added to the seed (`set_epoch(epoch + rank)`),
         - the seed of a generator that shuffles samples or files before each rank takes its slice
-          (`g.manual_seed(self.seed + self.rank)`),
+          (`g.manual_seed(self.seed + self.rank)`), or those with `i % world_size == rank`,
         - the seed of a global generator (`torch.manual_seed(args.seed + rank)`) from which
           `random_split` or the constructor of a dataset then draws, or a permutation that chooses
           the samples which a sampler divides, or of which a rank takes its slice,
@@ -151,7 +151,7 @@ class SeedDiffersByRank(Rule):
         )
         for own in chain(own_draws(model), shared):
             if own.call not in seen:
-                seen.add(own.call)
+                seen |= {own.call} if own.term is None else {own.call, own.term.whole}
                 yield _own_draw(model, own)
         for draw, certain in unseeded_draws(model):
             if draw.call not in seen:

@@ -240,7 +240,7 @@ def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
 
 
 def _varies(model: Model, cls: Class) -> bool:
-    """Whether batches but the last one of a pass may differ in their size, as far as they tell.
+    """Whether batches but the last one of a pass have several sizes, or another than is asked for.
 
     Accelerate leaves out each that has another size than ``batch_size`` says.
     """
@@ -248,7 +248,8 @@ def _varies(model: Model, cls: Class) -> bool:
     for trial in (*trials.usual, *trials.guessed):
         for turn in trial.turns:
             sizes = {len(batch) for batch in (turn.yielded or ())[:-1] if _is_batch(batch)}
-            if len(sizes) > 1 or (sizes and turn.from_data):
+            told = {trial.world.batch_size} if trial.takes_batch_size else sizes
+            if len(sizes) > 1 or not sizes <= told:
                 return True
     return False
 

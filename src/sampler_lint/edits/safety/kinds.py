@@ -9,7 +9,7 @@ from sampler_lint.analysis.arguments import MISSING, handed_back, passed
 from sampler_lint.analysis.origins import part_of
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Lit, Pack, Table
-from sampler_lint.domain.concepts import RANGES
+from sampler_lint.domain.concepts import RANGES, RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.edits.safety.meaning import scopes_of
@@ -126,7 +126,8 @@ class _Kinds:
             return issubclass(kind, int)
         if name in _CHOOSES and call.args:
             return _all(self.kind(one.value, given, depth) for one in call.args)
-        return True if name in _INTS else None
+        is_count = RANK.is_call(call) or WORLD_SIZE.is_call(call)
+        return True if name in _INTS or is_count else None
 
     def _stores(self, attribute: Attr, given: bool, depth: int) -> Iterator[bool | None]:
         """The kinds of what the file puts into attributes of that name, or its class gives it.

@@ -10,7 +10,13 @@ from typing import NamedTuple
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.engines import Run, made_by_framework, may_be_told, runs
-from sampler_lint.domain.epoch_calls import Carrier, carriers, epoch_datasets, epoch_samplers
+from sampler_lint.domain.epoch_calls import (
+    Carrier,
+    carriers,
+    epoch_datasets,
+    epoch_samplers,
+    runs_in,
+)
 from sampler_lint.domain.epochs import (
     EpochLoop,
     epoch_loops,
@@ -49,7 +55,7 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
     told_holder,
     tries_to_set,
 )
-from sampler_lint.syntax.navigation import nodes_in, statements, unparse
+from sampler_lint.syntax.navigation import method_around, nodes_in, statements, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -158,10 +164,13 @@ def _read_by_epoch(model: Model) -> Iterator[tuple[EpochLoop, Carrier]]:
     if sharding_programs(model):
         loops = chain(epoch_loops(model), loops_in_samplers(model), loops_that_build(model))
     for found in loops:
-        for reached in epoch_samplers(model, found.inner.loader):
-            if is_distributed_sampler(model, reached.sampler) and (
-                not found.builds_anew or is_alike_in_turns(model, found.loop, reached.sampler)
-            ):
+        read = [*epoch_samplers(model, found.inner.loader)]
+        if found.builds_anew and not all(
+            is_alike_in_turns(model, found.loop, reached.sampler) for reached in read
+        ):
+            continue
+        for reached in read:
+            if is_distributed_sampler(model, reached.sampler):
                 yield found, reached
     for loader in model.loaders:
         for reached in epoch_datasets(model, loader):
@@ -438,8 +447,15 @@ def _told_of_run(model: Model, run: Run, built: Place | str, grade: Grade) -> Su
 def is_alike_in_turns(model: Model, loop: Loop, sampler: Obj) -> bool:
     """Whether each turn has one sampler, or builds torch's over the same data with one seed."""
     site = sampler.site
-    if site is None or site.stmt is None or site.scope is not loop.scope:
+    if site is None or site.stmt is None:
         return False
+    if site.scope is not loop.scope:
+        method = method_around(loop.scope)
+        family = model.flow.mro(method.cls) if method is not None and method.cls else ()
+        is_made_with_it = any(
+            isinstance(cls, Class) and cls.method("__init__") is site.scope for cls in family
+        )
+        return is_made_with_it or runs_in(model, loop, site.scope) is False
     if not loop.encloses(site.stmt):
         return True
     if isinstance(sampler.cls, Class) or model.flow.may_be_passed(sampler, "seed"):

@@ -324,7 +324,7 @@ def tries_to_set(model: Model, found: EpochLoop, reached: Carrier) -> bool:
     return any(
         isinstance(store.target, Attr)
         and EPOCH.names(store.target)
-        and reached.sampler in model.flow.values(store.target.value)
+        and any(map(reached.sampler.may_be, model.flow.values(store.target.value)))
         for store in found.loop.scope.stores_in(found.loop)
     )
 

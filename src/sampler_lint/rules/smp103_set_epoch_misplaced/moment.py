@@ -22,11 +22,13 @@ from sampler_lint.edits.names import means_the_same, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import operands, same, unparse, walk
+from sampler_lint.syntax.navigation import makes_iterator, operands, same, unparse, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     Call,
     Choice,
+    Comp,
     Const,
     Expr,
     ExprStmt,
@@ -37,6 +39,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Stmt,
     While,
+    last_name,
 )
 
 # Calls that come after the pass they are for.
@@ -60,7 +63,7 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         return None
     if any(isinstance(s, (For, While)) and s is not loop for s in anchor.ancestors()):
         return None
-    if _only_makes_iterator(anchor):
+    if _only_makes_iterator(model, anchor):
         if not has_workers(model, found.inner.loader):
             return None
         when = "after the iterator was created, when its workers already fetch"
@@ -146,8 +149,17 @@ def _turn(model: Model, found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | Non
     return found.inner.stmt, argument
 
 
-def _only_makes_iterator(anchor: Stmt) -> bool:
-    return not isinstance(anchor, (For, While)) and not isinstance(anchor, ExprStmt)
+def _only_makes_iterator(model: Model, anchor: Stmt) -> bool:
+    """Whether a statement that makes a pass begins it, and leaves the rest to others."""
+    value = anchor.value if isinstance(anchor, Assign) else None
+    if not isinstance(value, Call):
+        return isinstance(anchor, Assign) and not (
+            isinstance(value, Comp) and value.kind != "generator"
+        )
+    called = model.flow.callees(value)
+    if called:
+        return any(function.is_generator for function in called)
+    return makes_iterator(last_name(value.func))
 
 
 def _starts_at_zero(model: Model, loop: Loop, epoch: Expr, stmt: Stmt) -> bool:

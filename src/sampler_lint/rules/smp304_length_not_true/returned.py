@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Ext, Obj, Value
 from sampler_lint.domain.concepts import DRAW, PROTOCOL, SAMPLER_ARGUMENTS
-from sampler_lint.domain.epoch_state import is_closed, reach
+from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.epoch_state import Reach, is_closed, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import name_of, text_of
@@ -16,6 +17,7 @@ from sampler_lint.parameters import OBJECTS, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._foreign_reads import is_asked_first
+from sampler_lint.rules._some_paths import only_stores
 from sampler_lint.rules._trials import defined_by
 from sampler_lint.syntax.navigation import blocks, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -182,37 +184,44 @@ def _does_nothing(stmt: Stmt) -> bool:
 
 def set_too_late(model: Model, cls: Class) -> Suspect | None:
     """A length that needs an attribute which only a later call sets."""
-    error = model.trials(cls).length_raised
     length = defined_by(model, cls, "__len__")
-    if error is None or length is None or error.kind != "AttributeError":
-        return None
-    node = error.node
-    if not isinstance(node, ast.Attribute):
-        return None
-    setters = [
-        store.scope
-        for store in model.project.stores_near(node.attr, cls)
-        if not isinstance(store.target, Attr) or self_class(store.target.value) in (cls, None)
-    ]
-    if not setters or not all(
-        isinstance(scope, Function) and scope.name == "__iter__" and scope.outer is cls
-        for scope in setters
-    ):
-        return None
-    read = next(
-        (r for r in length.reads if r.name == node.attr and self_class(r.value) is not None), None
-    )
-    if read is None:
-        return None
-    why = (Related(model.place(setters[0], setters[0]), "set here"),)
-    return Suspect(
-        model.module_of(length),
-        read,
-        f"`len()` of `{cls.name}` reads `self.{node.attr}`, which only `__iter__` sets",
-        why=why,
-        effect="before the first epoch `len()` of the sampler and of its loader raises "
-        "AttributeError; later it is the length of the previous epoch",
-        advice="compute it in `__init__`",
+    related = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+    built = reach(model, cls, "__init__")
+    for read in length.reads if length is not None else ():
+        if self_class(read.value) is None or not _is_read_first(model, cls, read, built):
+            continue
+        setters = [store.scope for store in only_stores(model, cls, read.name, related) or ()]
+        if setters and all(
+            one.name == "__iter__" and one.outer is cls and one not in built.functions
+            for one in setters
+        ):
+            return Suspect(
+                model.module_of(read.scope),
+                read,
+                f"`len()` of `{cls.name}` reads `self.{read.name}`, which only `__iter__` sets",
+                why=(Related(model.place(setters[0], setters[0]), "set here"),),
+                effect="before the first epoch `len()` of the sampler and of its loader raises "
+                "AttributeError; later it is the length of the previous epoch",
+                advice="compute it in `__init__`",
+            )
+    return None
+
+
+def _is_read_first(model: Model, cls: Class, read: Attr, built: Reach) -> bool:
+    """Whether an attribute is certainly read of an object that was only built."""
+    trials = model.trials(cls)
+    error = trials.length_raised
+    if error is not None and error.kind == "AttributeError":
+        return isinstance(error.node, ast.Attribute) and error.node.attr == read.name
+    return (
+        not trials.usual
+        and not trials.guessed
+        and not built.opaque
+        and model.attributes(cls).open is None
+        and read.stmt is not None
+        and not any(tests(model, read.stmt))
+        and not is_asked_first(read.stmt, read.value, read.name)
+        and not is_expected(model, read, AttributeError)
     )
 
 

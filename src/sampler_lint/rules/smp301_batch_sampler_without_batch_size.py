@@ -50,7 +50,8 @@ class BatchSamplerWithoutBatchSize(Rule):
     Fix safety:
         Safe when the size is one constructor parameter or the sum of several: the attributes are
         set at the end of the assignments in `__init__`, and nothing else reads them. Unsafe when
-        the size is derived from a product in `__len__`, or it is changed later.
+        the size is derived from a product in `__len__`, it is changed later, or the batches have
+        several sizes in a simulation: Accelerate leaves out those of another size.
 
     How it is proved:
         Invariant `runs`: a trainer that reads `loader.batch_sampler.batch_size` as the framework

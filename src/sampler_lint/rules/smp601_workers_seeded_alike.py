@@ -39,7 +39,8 @@ class WorkersSeededAlike(Rule):
         Without a `worker_init_fn`, reports an item's draw from a generator that the dataset makes
         once and keeps (`self.rng = np.random.default_rng(0)`), and one from numpy where the
         project's requirements allow no torch but one before 1.9, which does not seed numpy in
-        workers.
+        workers. Both are `likely` where who starts the program says how many workers there are,
+        and no option has a number of them by default.
 
     Why is this bad?
         Workers are restarted and seeded again for each epoch, so each epoch draws the same random

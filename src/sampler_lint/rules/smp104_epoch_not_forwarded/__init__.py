@@ -58,8 +58,8 @@ class EpochNotForwarded(Rule):
         Safe where everything that the wrapper holds is known and has a `set_epoch`, where the
         epoch is added to one plain seed, and where the one seeded generator is passed to the one
         draw. Unsafe, with a `hasattr` guard, where it may be another
-        object, where a method is added that nothing calls yet, and where the seed also decides
-        which part of the data is read.
+        object, where a method is added that nothing calls yet, where the seed also decides which
+        part of the data is read, and where it may be no int (none, a text, a list).
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

@@ -68,9 +68,9 @@ class MisdirectedAssignment(Rule):
 
     Fix safety:
         Safe where the spelling differs by a letter, where a setter's parameter goes to a local of
-        the attribute's name, and for the value passed to `super().__init__`. Unsafe otherwise: a
-        similar name may mean something else, and the order of base classes affects more than one
-        method.
+        the attribute's name, where a parameter that nothing reads is passed on in the place of
+        another, and for the value passed to `super().__init__`. Unsafe otherwise: a similar name
+        may mean something else, and the order of base classes affects more than one method.
 
     How it is proved:
         Invariant `reshuffles`: before the fix every epoch has the same order, after it they

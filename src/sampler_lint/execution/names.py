@@ -85,7 +85,7 @@ class Names:
         nodes = self.nodes.get(name)
         if not nodes:
             if self.stars and not builtin.has_builtin(name):
-                raise CannotTellError(f"`{name}` may come from a star import")
+                return self._from_stars(name)
             return External(f"builtins.{name}")
         if len(nodes) > 1 and not isinstance(nodes[0], (ast.Import, ast.ImportFrom)):
             if not all(node in self.tree.body or node in self.under for node in nodes):
@@ -105,6 +105,22 @@ class Names:
         assert isinstance(node, (ast.Assign, ast.AnnAssign))
         assert node.value is not None
         return self.interpreter.value(node.value, Frame(self, {}))
+
+    def _from_stars(self, name: str) -> Any:
+        """What has come with all names of a module."""
+        for stmt in reversed(self.stars):
+            source, module, path = stmt.module or "", self.module, None
+            if module is not None:
+                path = module.project.imports.find(source, module, stmt.level)
+            if module is not None and path is not None:
+                names = self._led_to(module.project, path)
+                if names is not None and (name in names.nodes or names.stars):
+                    return names.get(name)
+                continue
+            outside = External(f"{source}.{name}")
+            if self.interpreter.external_class(outside) is not outside:
+                return outside
+        raise CannotTellError(f"`{name}` may come from a star import")
 
     def _is_run(self, node: ast.stmt) -> bool:
         """Whether the tests that a statement stands below come out so that it is reached."""

@@ -177,6 +177,11 @@ class SetUp:
                 yield param.arg, SMALL_LIMIT
             elif default.value is None and self._role(param.arg) in {Role.SIZE, Role.NUMBER}:
                 numbers.append(param.arg)
+        init = self.interpreter.member(self.klass, "__init__")
+        if isinstance(init, Fn) and init.node.args.kwarg is not None:
+            for name in _read_keywords(init.node, init.node.args.kwarg.arg):
+                if _is_limit(name):
+                    yield name, SMALL_LIMIT
         yield from ((name, SMALL_LIMIT) for name in numbers)
 
     def flags(self) -> Iterator[tuple[str, bool]]:
@@ -770,6 +775,24 @@ def _walked(nodes: list[ast.AST]) -> Iterator[str]:
             yield last_name(node.value)
         elif isinstance(node, ast.Call) and last_name(node.func) in _WALKS:
             yield from map(last_name, node.args)
+
+
+def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:
+    """The keys of ``**kwargs`` that a constructor looks for and does without."""
+    for call in all_nodes(node):
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and hasattr(dict, call.func.attr)  # get, pop
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == kwarg
+            and len(call.args) == 2
+            and isinstance(call.args[0], ast.Constant)
+            and isinstance(call.args[0].value, str)
+            and isinstance(call.args[1], ast.Constant)
+            and call.args[1].value is None
+        ):
+            yield call.args[0].value
 
 
 def _numbers(values: list[int], note: str) -> Any:

@@ -321,12 +321,12 @@ def keeps_given(model: Model, loader: Obj, attribute: str) -> bool:
 
 def tries_to_set(model: Model, found: EpochLoop, reached: Carrier) -> bool:
     """Whether the loop sets a wrong attribute of the sampler, which SMP404 fixes."""
-    return any(
-        isinstance(store.target, Attr)
-        and EPOCH.names(store.target)
-        and any(map(reached.sampler.may_be, model.flow.values(store.target.value)))
-        for store in found.loop.scope.stores_in(found.loop)
-    )
+    for store in found.loop.scope.stores_in(found.loop):
+        if isinstance(store.target, Attr) and EPOCH.names(store.target):
+            held = model.flow.values(store.target.value)
+            if any(map(reached.sampler.may_be, held)) and all(map(model.role, held)):
+                return True
+    return False
 
 
 def told_holder(model: Model, found: EpochLoop) -> Call | None:

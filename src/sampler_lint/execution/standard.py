@@ -169,6 +169,19 @@ def _heappop(run: Run, heap: list[Any]) -> Any:
     return heap.pop(extreme(min, sort_keys(run, run.listed(heap), None)))
 
 
+@DOTTED(Cost.BY_ITEM, "heapq.heapreplace")
+def _heapreplace(run: Run, heap: list[Any], value: Any) -> Any:
+    least = _heappop(run, heap)
+    heap.append(value)
+    return least
+
+
+@DOTTED(Cost.BY_ITEM, "heapq.heappushpop")
+def _heappushpop(run: Run, heap: list[Any], value: Any) -> Any:
+    heap.append(value)
+    return _heappop(run, heap)
+
+
 @DOTTED(Cost.BY_ITEM, "functools.reduce")
 def _reduce(run: Run, function: Any, values: Any, *start: Any) -> Any:
     listed = [*start, *run.listed(values)]
@@ -202,6 +215,12 @@ def _combinations(run: Run, values: Any, count: Any) -> Iterator[Any]:
     pool, size = run.listed(values), plain(count)
     # Of more than there are, there is none: Python makes room for as many first.
     return BUDGET.each(itertools.combinations(pool, size) if size <= len(pool) else ())
+
+
+@DOTTED(Cost.BY_ITEM, "cytoolz.partition_all", "toolz.partition_all")
+def _partition_all(run: Run, count: Any, values: Any) -> Iterator[Any]:
+    listed, size = run.listed(values), plain(count)
+    return (tuple(listed[start : start + size]) for start in range(0, len(listed), size))
 
 
 @DOTTED(Cost.BY_ITEM, "itertools.zip_longest")

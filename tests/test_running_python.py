@@ -462,6 +462,15 @@ def test_expressions(tmp_path: Path, expression: str) -> None:
         return out, values, array.tolist()
         """,
         """
+        import heapq
+        rows = np.zeros((2, 2))
+        rows[:] = [1, 2]
+        loads = [3, 1, 2]
+        heapq.heapify(loads)
+        least = heapq.heapreplace(loads, 5), heapq.heappushpop(loads, 1)
+        return rows.tolist(), least, sorted(loads)
+        """,
+        """
         try:
             raise copy.Error("no")
         except copy.Error:

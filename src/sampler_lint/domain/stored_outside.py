@@ -28,7 +28,7 @@ def is_stored_outside(model: Model, cls: Class, name: str) -> bool:
 
 
 def outside_stores(model: Model, cls: Class, name: str) -> Iterator[Store]:
-    """What may be stored so, with what reads it first."""
+    """The stores from outside that may set it on an instance, and those that read it first."""
     for store in model.project.outer_stores_near(name, cls):
         if _may_be_on(model, cls, store):
             yield store

@@ -182,7 +182,7 @@ def _write(cells: Any, value: Any) -> None:
             cells.row[cells.place] = _listed(value)[0] if is_only else value
         return
     values = _listed(value) if isinstance(value, (Array, list, tuple, range)) else None
-    if values is None:
+    if values is None or _depth(value) < _depth(cells):
         values = [value] * len(cells.items)
     elif len(values) == 1:
         values = [*values] * len(cells.items)
@@ -194,6 +194,16 @@ def _write(cells: Any, value: Any) -> None:
 
 def _listed(value: Any) -> Any:
     return value.items if isinstance(value, Array) else value
+
+
+def _depth(value: Any) -> int:
+    """How many dimensions there are."""
+    if isinstance(value, _Cell):
+        return _depth(value.row[value.place])
+    if isinstance(value, (Array, list, tuple, range)):
+        listed = _listed(value)
+        return 1 + (_depth(listed[0]) if listed else 0)
+    return 0
 
 
 def delete(container: Any, index: Any) -> None:

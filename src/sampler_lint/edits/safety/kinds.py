@@ -91,7 +91,10 @@ class _Kinds:
             case Unary():
                 return self.kind(expr.operand, given, depth)
             case Choice():
-                return _all(self.kind(one, given, depth) for one in expr.options)
+                # `seed or 0` is no None, whatever `seed` is.
+                sure = expr.options[:-1] if expr.kind == "or" else [_not_none(expr)]
+                options = expr.options
+                return _all(self.kind(one, given or one in sure, depth) for one in options)
             case Call():
                 return self._call(expr, given, depth)
             case Name():
@@ -254,6 +257,24 @@ def own_class(tree: Tree, node: ast.Attribute) -> ast.ClassDef | None:
     cls, names = tree.parents[method], method.args.args[:1]
     is_own = isinstance(cls, ast.ClassDef) and [one.arg for one in names] == [node.value.id]
     return cls if is_own and isinstance(cls, ast.ClassDef) else None
+
+
+def _not_none(choice: Choice) -> Expr | None:
+    """What of ``x if x is not None else y`` is no None."""
+    test = choice.test
+    if choice.kind != "if" or test is None:
+        return None
+    wanted = choice.options[0]
+    if isinstance(test, Compare):
+        right = test.rights[0]
+        if len(test.ops) != 1 or not isinstance(right, Const) or right.value is not None:
+            return None
+        if test.ops[0] in {"Is", "Eq"}:
+            wanted = choice.options[1]
+        elif test.ops[0] not in {"IsNot", "NotEq"}:
+            return None
+        test = test.left
+    return wanted if dotted(test) is not None and dotted(test) == dotted(wanted) else None
 
 
 def _all(kinds: Iterable[bool | None]) -> bool | None:

@@ -78,7 +78,9 @@ def fixed_seed(model: Model, sampler: Obj) -> Fixed | None:
         parameter, default = taken
     given = model.flow.argument(sampler, parameter)
     if given is None:
-        if model.flow.may_be_passed(sampler, parameter):
+        if model.flow.may_be_passed(sampler, parameter) and not _never_passed(
+            model, sampler, parameter
+        ):
             return None
         none = default == _BARE
         return Fixed(parameter, None, f"seed {default}", none) if default else None
@@ -178,6 +180,33 @@ def _draws_by_seed(model: Model, cls: Class, init: Function, name: str) -> bool:
         for node in walk(found.seed)
     )
     return seeded_at_once or _shuffles_by_seed(model, cls)
+
+
+def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
+    """Whether ``*args``/``**kwargs`` of a factory bring no seed from any call of the tree."""
+    site = sampler.site
+    assert site is not None
+    function = site.scope
+    if not isinstance(function, Function):
+        return False
+    own = {param.name: param for param in function.params}
+    for arg in site.args:
+        if arg.stars:
+            kind = "vararg" if arg.stars == 1 else "kwarg"
+            if not isinstance(arg.value, Name) or arg.value.id not in own:
+                return False
+            if own[arg.value.id].kind != kind or len(function.bindings[arg.value.id]) != 1:
+                return False
+    calls = model.flow.callers(function)
+    takes = [p for p in function.params if p.is_positional]
+    bound = function.is_bound
+    return bool(calls) and all(
+        call.keyword(parameter) is None
+        and not call.has_star
+        and not call.has_double_star
+        and len(call.positional) + bound <= len(takes)
+        for call in calls
+    )
 
 
 # A generator with a fixed seed, by which a loader or a sampler of torch shuffles.

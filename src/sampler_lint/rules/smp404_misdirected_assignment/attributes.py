@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from sampler_lint import catalog
@@ -232,7 +233,9 @@ def hiding(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
                 yield _read_only(module, cls, target, found)
             elif isinstance(found, Function) and not found.decorators:
                 call = call_of(model, cls, found)
-                if call is not None and (_is_no_function(model, scope, store, found)):
+                if call is not None and (
+                    _is_no_function(model, scope, store, found) or _cannot_call(model, cls, found)
+                ):
                     yield _hidden(model, module, cls, target, found, call)
 
 
@@ -267,6 +270,18 @@ def call_of(model: Model, cls: Class, method: Function) -> Call | None:
         if self_class(call.func.value) is cls or (cls in known and len(known) == len(values)):
             return call
     return None
+
+
+def _cannot_call(model: Model, cls: Class, found: Function) -> bool:
+    """Whether the call of the method finds no function where the class is tried."""
+    return any(
+        error.kind == "TypeError"
+        and isinstance(error.node, ast.Call)
+        and isinstance(error.node.func, ast.Attribute)
+        and error.node.func.attr == found.name
+        and not error.of_float
+        for error in model.trials(cls).errors
+    )
 
 
 def _is_no_function(model: Model, method: Function, store: Store, found: Function) -> bool:

@@ -90,7 +90,7 @@ class BatchSamplerWithoutBatchSize(Rule):
                 continue
             trainers = injection.trainers(module)
             assumes = (
-                _is_for_others(model, module, cls) or _hides_its_size(model, cls)
+                _is_for_others(model, module, cls) or _hides_its_size(cls)
             ) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
@@ -117,7 +117,7 @@ class BatchSamplerWithoutBatchSize(Rule):
     def _suspect(
         self, model: Model, module: Module, cls: Class, missing: list[str], failure: str | None
     ) -> Suspect:
-        size = _batch_size(model, cls) if "batch_size" in missing else ("", Applicability.SAFE)
+        size = _batch_size(cls) if "batch_size" in missing else ("", Applicability.SAFE)
         lacks = " and no ".join(f"`{name}`" for name in missing)
         reader = "frameworks read" if failure is None else "the framework used here reads"
         sets = size is not None and size[0]
@@ -128,7 +128,7 @@ class BatchSamplerWithoutBatchSize(Rule):
             else (Related(model.place_of(loader), "used as `batch_sampler=` here"),)
         )
         grade = Grade.LIKELY if failure is None else Grade.CERTAIN
-        fix = None if size is None else partial(_set_missing, cls, missing, *size)
+        fix = None if size is None else partial(_set_missing, model, cls, missing, *size)
         return Suspect(
             module,
             name_of(module, cls),
@@ -147,9 +147,9 @@ class BatchSamplerWithoutBatchSize(Rule):
 def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
     where = model.module_of(cls)
     missing = [read.name]
-    size = _batch_size(model, cls) if read.name == "batch_size" else ("", Applicability.SAFE)
+    size = _batch_size(cls) if read.name == "batch_size" else ("", Applicability.SAFE)
     can_set = size is not None and read.name != "sampler"
-    fix = partial(_set_missing, cls, missing, *size) if size and can_set else None
+    fix = partial(_set_missing, model, cls, missing, *size) if size and can_set else None
     return Suspect(
         where,
         name_of(where, cls),
@@ -168,9 +168,9 @@ def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
     return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
 
 
-def _hides_its_size(model: Model, cls: Class) -> bool:
+def _hides_its_size(cls: Class) -> bool:
     """Whether the batches have one size, which the class is told and keeps under another name."""
-    size = _batch_size(model, cls)
+    size = _batch_size(cls)
     return size is not None and bool(size[0]) and size[1] is Applicability.SAFE
 
 
@@ -205,7 +205,7 @@ def _needs_missing(
 # --------------------------------------------------------------------------- the size
 
 
-def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
+def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
     """The code that gives the number of samples in a batch from ``__init__``'s own names."""
     init = cls.method("__init__")
     if init is None:
@@ -229,11 +229,8 @@ def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
     # Counter.update adds signed counts: (batch - secondary) + secondary is batch.
     terms = [(name, count) for name, count in total.items() if count]
     if terms and all(count == 1 for _, count in terms):
-        is_changed = used & _changed_later(cls, init) or any(
-            is_stored_outside(model, cls, name) for name in used
-        )
-        is_safe = not is_changed and not _varies(model, cls)
-        applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
+        is_kept = not used & _changed_later(cls, init)
+        applicability = Applicability.SAFE if is_kept else Applicability.UNSAFE
         return " + ".join(name for name, _ in terms), applicability
     if terms:
         return None
@@ -243,8 +240,13 @@ def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
 def _varies(model: Model, cls: Class) -> bool:
     """Whether batches but the last one of a pass have several sizes, or another than is asked for.
 
-    Accelerate leaves out each that has another size than ``batch_size`` says.
+    They do, too, where the size is changed from outside. Accelerate leaves out each that has
+    another size than ``batch_size`` says.
     """
+    init = cls.method("__init__")
+    kept = _stored(cls, init) if init is not None else ()
+    if any(BATCH_SIZE.says(name) and is_stored_outside(model, cls, name) for name in kept):
+        return True
     trials = model.trials(cls)
     for trial in (*trials.usual, *trials.guessed):
         for turn in trial.turns:
@@ -337,7 +339,12 @@ def _factors(expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]) 
 
 
 def _set_missing(
-    cls: Class, missing: list[str], size: str, applicability: Applicability, editor: Editor
+    model: Model,
+    cls: Class,
+    missing: list[str],
+    size: str,
+    applicability: Applicability,
+    editor: Editor,
 ) -> Fix | None:
     """Set the attributes after the last attribute that ``__init__`` sets in any case."""
     init = cls.method("__init__")
@@ -358,6 +365,8 @@ def _set_missing(
     values = {"batch_size": size, "drop_last": _drop_last(cls, init, size)}
     editor.insert_after(last, *(f"{receiver}.{name} = {values[name]}" for name in missing))
     named = " and ".join(f"`{name}`" for name in missing)
+    if size and _varies(model, cls):
+        applicability = Applicability.UNSAFE
     why = "the batches may have another size"
     return editor.fix(f"Set {named} in `__init__`", applicability, why)
 

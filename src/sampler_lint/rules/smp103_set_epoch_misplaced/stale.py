@@ -27,7 +27,7 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moment import binds_between
 from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import counter_around
-from sampler_lint.syntax.navigation import same, self_class, unparse
+from sampler_lint.syntax.navigation import makes_iterator, same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -296,6 +296,7 @@ def _iterator_before(model: Model, call: Call) -> tuple[Obj, Assign] | None:
             last_name(other.func) == "set_epoch"
             and other.stmt is not None
             and other.stmt.order < stmt.order
+            and not _is_spent(other.stmt, stmt)
             for other in call.scope.calls
         ):
             return None  # the pass has its epoch, and the call is for the next one
@@ -308,6 +309,17 @@ def _iterator_before(model: Model, call: Call) -> tuple[Obj, Assign] | None:
             ):
                 return loader, stmt
     return None
+
+
+def _is_spent(told: Stmt, begun: Stmt) -> bool:
+    """Whether an iterator is made right below a call, before another one that is begun later."""
+    return begun.block is not told.block and any(
+        told.order < each.order < begun.order
+        and isinstance(each, Assign)
+        and isinstance(each.value, Call)
+        and makes_iterator(last_name(each.value.func))
+        for each in told.block
+    )
 
 
 # --------------------------------------------------------------------------- not called at all

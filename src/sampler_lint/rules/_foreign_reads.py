@@ -154,6 +154,9 @@ def _missing_in_branch(model: Model, module: Module, read: Attr) -> Suspect | No
 
 def _decides(made: Stmt, stmt: Stmt) -> If | None:
     """The condition that makes the one of two statements run, and the second always behind it."""
+    outer = made.parent
+    if not isinstance(outer, If) or outer.encloses(stmt):
+        return None
     around = [*stmt.ancestors()]
     if any(isinstance(each, (If, Try, While)) and not each.encloses(made) for each in around):
         return None
@@ -163,8 +166,7 @@ def _decides(made: Stmt, stmt: Stmt) -> If | None:
         for each in statements(stmt.scope.body)
     ):
         return None
-    outer = next(iter(made.ancestors()), None)
-    return outer if isinstance(outer, If) and not outer.encloses(stmt) else None
+    return outer
 
 
 def _had_by_all(model: Model, owners: frozenset[Value], name: str) -> set[str] | None:

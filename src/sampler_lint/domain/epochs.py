@@ -18,6 +18,7 @@ from sampler_lint.domain.passes import Pass, loops_of, passes, passes_near, pass
 from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.domain.steps import (
+    begins_training,
     evaluates,
     is_without_gradients,
     says_it_trains,
@@ -195,7 +196,11 @@ def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
 @remembered
 def _repeating(model: Model, stmt: Stmt) -> list[Loop]:
     """The loops around a statement whose turns repeat the same work, inside out."""
-    return [loop for loop in stmt.ancestors() if isinstance(loop, (For, While)) and repeats(loop)]
+    return [
+        loop
+        for loop in stmt.ancestors()
+        if isinstance(loop, (For, While)) and repeats(loop) and not begins_training(model, loop)
+    ]
 
 
 class _Another:

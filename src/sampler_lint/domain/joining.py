@@ -20,7 +20,6 @@ from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope
 from sampler_lint.workspace.import_paths import Place
-from sampler_lint.workspace.project import Project
 
 
 def files_to_join(model: Model) -> set[str]:
@@ -249,29 +248,42 @@ def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterato
         for spelled, where in methods.items():
             if spelled in data:
                 where.append(path)
-        if any(w in data and _imports_from(project, path, w.decode(), words[w]) for w in words):
+        if any(w in data and _imports_from(model, path, w.decode(), words[w]) for w in words):
             yield path
     for where in methods.values():
         if len(where) <= MOST_CALLING_BY_NAME:
             yield from where
 
 
-def _imports_from(project: Project, path: str, name: str, homes: set[str]) -> bool:
+def _imports_from(model: Model, path: str, name: str, homes: set[str]) -> bool:
     """Whether a file imports from one of others, or the name by way of a package from there."""
-    todo = [path]
-    for each in todo:
-        place = Place.of(each)
-        for imported in project.imports_told(each) or ():
-            whole = project.imports.find(imported.whole, place, imported.level)
-            found = project.files_meant(imported, place)
-            if each == path and not homes.isdisjoint(found):
-                return True
+    if any(not homes.isdisjoint(found) for _, _, found in _imported(model, path)):
+        return True
+    seen, todo = {path}, [path]
+    while todo:
+        for attribute, whole, found in _imported(model, todo.pop()):
             # A package hands on what it has itself imported.
-            told = {one for one in found if imported.attribute == name or one == whole}
+            told = found if attribute == name else found & {whole}
             if not homes.isdisjoint(told):
                 return True
-            todo += sorted({one for one in told if one.endswith("__init__.py")} - {*todo})
+            packages = {each for each in told - seen if each.endswith("__init__.py")}
+            seen |= packages
+            todo += packages
     return False
+
+
+@remembered
+def _imported(model: Model, path: str) -> list[tuple[str | None, str | None, set[str]]]:
+    """Of each import of a file the attribute, the file of the whole, and all that it may mean."""
+    project, place = model.project, Place.of(path)
+    return [
+        (
+            imported.attribute,
+            project.imports.find(imported.whole, place, imported.level),
+            project.files_meant(imported, place),
+        )
+        for imported in project.imports_told(path) or ()
+    ]
 
 
 __all__ = ["files_to_join"]

@@ -17,6 +17,7 @@ from sampler_lint.syntax.nodes import (
     ExprStmt,
     For,
     Function,
+    Loop,
     Name,
     Scope,
     Simple,
@@ -26,6 +27,7 @@ from sampler_lint.syntax.nodes import (
 )
 
 _OPTIMIZERS = "torch.optim."
+_SCHEDULERS = "torch.optim.lr_scheduler."
 
 
 def is_without_gradients(scope: Scope, stmt: Stmt) -> bool:
@@ -138,6 +140,35 @@ def _steps(
         # What a function calls by name, or whether it trains, its caller may say.
         for by in [call if _switches(call) or model.flow.calls_by_string(callee) else None]
         if (callee, by) not in seen
+    )
+
+
+@remembered
+def begins_training(model: Model, loop: Loop) -> bool:
+    """Whether each turn of a loop trains from the beginning, and so is a run and no epoch.
+
+    It resets the model's parameters, or makes the model and an optimizer for it.
+    """
+    return any(
+        call.stmt in loop.body
+        and (last_name(call.func) == "reset_parameters" or _is_for_new_model(model, call, loop))
+        for call in loop.scope.calls_in(loop)
+    )
+
+
+def _is_for_new_model(model: Model, call: Call, loop: Loop) -> bool:
+    """Whether a call makes an optimizer for what a statement of the loop's body makes."""
+    first = call.positional[0] if call.positional else call
+    bound = [
+        {binding.stmt for binding in node.scope.bindings.get(node.id, ())}
+        for node in walk(first)
+        if isinstance(node, Name)
+    ]
+    return any(made and made <= {*loop.body} for made in bound) and any(
+        isinstance(value, ExtObj)
+        and value.dotted.startswith(_OPTIMIZERS)
+        and not value.dotted.startswith(_SCHEDULERS)
+        for value in model.flow.values(call)
     )
 
 

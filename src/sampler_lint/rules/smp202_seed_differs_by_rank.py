@@ -20,6 +20,7 @@ from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
+from sampler_lint.domain.ranks import kinds
 from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_programs
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.shards import (
@@ -59,6 +60,7 @@ from sampler_lint.workspace.project import Module
 
 _SHARES_OVERLAP = "some samples are read by several ranks and others by none"
 _OTHER_ORDERS = f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}"
+_MAY_HAVE_TO_DIFFER = "what else reads the seed may have to differ between ranks"
 
 
 class SeedDiffersByRank(Rule):
@@ -95,14 +97,15 @@ class SeedDiffersByRank(Rule):
     Fix safety:
         Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
         seed; where a variable holds the sum, it keeps the rank, and the rest is passed. Unsafe
-        where `*` or `**` may pass the number of replicas: one of its own shares nothing. Unsafe,
-        too: the seed that a function takes is passed on without what this adds. Where the rank
-        is added elsewhere, it may be wanted for augmentation and stays. Then the split is drawn
-        from its own generator with the program's seed, if that is available there (or 0, where
-        nothing seeds the program), or a sampler in the repository uses the seed of rank 0, which
-        is broadcast. That also helps where the seed comes from the clock or the system, and the
-        file imports `torch.distributed`. All of these are unsafe: the split differs from the one
-        before, and the broadcast waits for all ranks.
+        where the sampler is told another rank than that in the seed (each node may read all data),
+        or `*` or `**` may pass the number of replicas: one of its own shares nothing. Unsafe, too:
+        the seed that a function takes is passed on without what this adds. Where the rank is added
+        elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its own
+        generator with the program's seed, if that is available there (or 0, where nothing seeds the
+        program), or a sampler in the repository uses the seed of rank 0, which is broadcast. That
+        also helps where the seed comes from the clock or the system, and the file imports
+        `torch.distributed`. All of these are unsafe: the split differs from the one before, and the
+        broadcast waits for all ranks.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks the shares overlap before the fix, and are
@@ -210,11 +213,10 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
             advice="use the seed of rank 0 on every rank (broadcast it here)",
         )
     fix: Callable[[Editor], Fix | None] | None = None
-    # What nobody sees may tell it that there is one replica.
-    is_open = model.flow.may_be_passed(sampler, "num_replicas")
+    is_open = not _is_told_the_same(model, sampler, term)
     if term.scope is site.scope and (term.whole is given or not is_open):
-        safe = Applicability.UNSAFE if is_open else Applicability.SAFE
-        fix = partial(_drop_rank, term, "seed", safe)
+        unsafe = f"it may divide by another rank than `{unparse(term.term)}`" if is_open else ""
+        fix = partial(_drop_rank, term, "seed", unsafe)
         if term.whole is not given:
             fix = partial(_pass_rest, model, term, given)
             if isinstance(given, Bin):
@@ -230,6 +232,21 @@ def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | Non
         effect=_SHARES_OVERLAP,
         advice="pass a seed that is the same on every rank",
     )
+
+
+def _is_told_the_same(model: Model, sampler: Obj, term: RankTerm) -> bool:
+    """Whether the rank in the seed is surely the one by which the sampler divides.
+
+    The number of a node in the seed is right where each node reads all data. What nobody sees may
+    tell the sampler that there is one replica.
+    """
+    if model.flow.may_be_passed(sampler, "num_replicas"):
+        return False
+    told = model.argument(sampler, "rank")
+    if told is None or unparse(told) == unparse(term.term):
+        return True
+    kind = kinds(model, told)
+    return len(kind) == 1 and kind == kinds(model, term.term) != {"unknown"}
 
 
 def _drawn_seed(
@@ -302,9 +319,7 @@ def _epochs_given(model: Model) -> Iterator[Suspect]:
             f"`{samplers[0].name}` gets an epoch that contains `{unparse(term.term)}`, so every "
             f"rank shuffles differently",
             why=(Related(model.place(term.scope, term.whole), "the rank enters here"),),
-            fix=partial(_drop_rank, term, "epoch", Applicability.SAFE)
-            if term.whole is given
-            else None,
+            fix=partial(_drop_rank, term, "epoch", "") if term.whole is given else None,
             effect=_SHARES_OVERLAP,
             advice="pass the same epoch on every rank",
         )
@@ -336,21 +351,20 @@ def _own_shuffle(model: Model, shuffle: OwnShuffle) -> Suspect:
     )
     why = (Related(model.place(shuffle.taker, shuffle.share), "the rank's share is taken here"),)
     inside = term.scope is scope or (isinstance(term.scope, Function) and term.scope.cls is cls)
-    safe = Applicability.SAFE if inside else Applicability.UNSAFE
     return Suspect(
         model.module_of(term.scope),
         term.whole,
         message,
         why=why,
-        fix=partial(_drop_rank, term, "seed", safe),
+        fix=partial(_drop_rank, term, "seed", "" if inside else _MAY_HAVE_TO_DIFFER),
         effect=f"every rank slices another permutation: {_SHARES_OVERLAP}",
         advice="leave the rank out of the seed",
     )
 
 
-def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -> Fix | None:
-    """Leave the rank out of a sum."""
-    why = f"what else reads the {what} may have to differ between ranks"
+def _drop_rank(term: RankTerm, what: str, unsafe: str, editor: Editor) -> Fix | None:
+    """Leave the rank out of a sum: safe but for what makes it unsafe."""
+    safe = Applicability.UNSAFE if unsafe else Applicability.SAFE
     for node in walk(term.whole):
         side = _side_of(node, term.term)
         if isinstance(node, Bin) and side is not None:
@@ -365,8 +379,8 @@ def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -
                 text = f"({text})"  # it binds less than what stands around the sum
             message = f"Drop `{text_of(editor.source, side)}` from the {what}"
             if isinstance(rest, (Attr, Call, Const, Name)):
-                return editor.replace_whole(node, text).fix(message, safe, why)
-            return editor.replace(node, text).fix(message, safe, why)
+                return editor.replace_whole(node, text).fix(message, safe, unsafe)
+            return editor.replace(node, text).fix(message, safe, unsafe)
     return None
 
 
@@ -596,10 +610,10 @@ def _fix_own(own: OwnDraw) -> Fixer | None:
     if term is None:
         return None
     if term.scope is here:
-        return partial(_drop_rank, term, "seed", Applicability.SAFE)
+        return partial(_drop_rank, term, "seed", "")
     cls = here.cls if isinstance(here, Function) else None
     inside = isinstance(term.scope, Function) and cls is not None and term.scope.cls is cls
-    return partial(_drop_rank, term, "seed", Applicability.UNSAFE) if inside else None
+    return partial(_drop_rank, term, "seed", _MAY_HAVE_TO_DIFFER) if inside else None
 
 
 def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:

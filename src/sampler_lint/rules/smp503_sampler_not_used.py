@@ -146,20 +146,22 @@ def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Ex
 
 
 def _has_another(model: Model, obj: Obj) -> bool:
-    """Whether a loader over the same dataset is built there that another sampler divides."""
+    """Whether a loader over the same dataset is built there, and another sampler divides that."""
     dataset, site = model.flow.argument(obj, "dataset"), obj.site
     assert site is not None
+
+    def is_over(each: Obj) -> bool:
+        over = model.flow.argument(each, "dataset")
+        return dataset is not None and over is not None and same(over, dataset)
+
     return any(
-        other.site is not site
-        and other.site is not None
+        other.site is not None
+        and other.site is not site
+        and is_over(other)
         and not contradict(model, [site], [other.site, made.site])
         and _shards(model, other)
         for made in model.loaders
-        if made.site is not None
-        and made.site.scope is site.scope
-        and dataset is not None
-        and (over := model.flow.argument(made, "dataset")) is not None
-        and same(over, dataset)
+        if made.site is not None and made.site.scope is site.scope and is_over(made)
         for other in model.passed_to(made, "sampler")
         if isinstance(other, Obj)
     )

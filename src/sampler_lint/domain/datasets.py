@@ -182,9 +182,11 @@ def _are_built_apart(model: Model, one: Expr, other: Expr) -> bool:
 def _are_independent(model: Model, one: Expr, other: Expr) -> bool:
     """Whether neither of two datasets is made of what only the other is built by."""
     here, there = _built(model, one), _built(model, other)
-    return (
-        depends_on(model.flow, one, (there - here).__contains__) is None
-        and depends_on(model.flow, other, (here - there).__contains__) is None
+    # An entry of a dict does not depend on the others.
+    return not any(
+        depends_on(model.flow, made, others.__contains__) is not None
+        for mine, others in ((here or {one}, there - here), (there or {other}, here - there))
+        for made in mine
     )
 
 

@@ -29,8 +29,6 @@ from sampler_lint.syntax.nodes import (
 @remembered
 def restored_before(model: Model, loop: Loop) -> Call | None:
     """Where the optimizer is put back as a checkpoint has it, before a loop begins."""
-    if not _restores_anywhere(model):
-        return None  # so that no tree without checkpoints pays for the search
     return next(
         (
             call
@@ -50,12 +48,6 @@ def led_by(model: Model, loop: Loop, restored: Call) -> list[Call]:
         for call in loop.scope.calls
         if any(restored.scope in reached(model, callee) for callee in model.flow.callees(call))
     ]
-
-
-@remembered
-def _restores_anywhere(model: Model) -> bool:
-    scopes = (scope for module in model.modules for scope in module.facts.scopes)
-    return any(RESTORES.says(name) for scope in scopes for name in scope.called if name)
 
 
 def reads_epoch(scope: Scope) -> bool:

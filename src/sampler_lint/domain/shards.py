@@ -9,8 +9,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from sampler_lint.analysis.fillings import put_in_list
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
-from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, given_by, parameter_of
+from sampler_lint.analysis.reaching import definitions, may_run_before, surely_runs_before
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.agreement import agrees
@@ -337,6 +337,10 @@ class RankSeeding(NamedTuple):
     term: RankTerm
     library: str | None
     """Whose generator; None for those of all libraries."""
+    at: Call
+    """The call that says with what: of the function that seeds, where that is told."""
+    is_second: bool = False
+    """Whether the ranks seed it alike before: what is drawn in between is the same on all."""
 
 
 class GlobalDraw(NamedTuple):
@@ -373,15 +377,20 @@ def _runs_it(model: Model, scope: Scope) -> str:
 
 
 def rank_seedings(model: Model) -> list[RankSeeding]:
-    """Every seeding of a global generator that differs between ranks, and is the only one."""
+    """Every seeding of a global generator that differs between ranks, and is the last one."""
     found, same = _seedings(model)
-    return [item for item in found if not _also_alike(model, item, same)]
+    return [
+        item._replace(is_second=bool(alike))
+        for item in found
+        for alike in [_also_alike(model, item, same)]
+        if not any(_may_follow(model, call, item.at) for call in alike)
+    ]
 
 
 @remembered
 def _seedings(model: Model) -> _Seedings:
     """The seedings that differ between ranks; where the others are, and of whose generators."""
-    same: list[tuple[Module, str | None]] = []
+    same: list[tuple[Module, Call, str | None]] = []
     found: list[RankSeeding] = []
     files = program_files(model)
     parts = [(program, path) for program in files.programs for path in files.seeding(program)]
@@ -394,28 +403,54 @@ def _seedings(model: Model) -> _Seedings:
             if given is None or any(isinstance(v, FuncRef) for v in model.flow.values(call.func)):
                 continue  # what a function of the tree seeds is looked at there
             library = library_drawn_from(model, call)
-            term = differs(model, given, call.scope)
-            apart = drawn_apart(model, given) if term is None else None
-            if apart is not None:
-                term = RankTerm(apart[0].scope, apart[0].expr, apart[0].expr)
-            if term is None:
-                same.append((module, library))
-            else:
-                found.append(RankSeeding(program, module, call, term, library))
+            for at, told in _told_by(model, call, given):
+                term = differs(model, told, at.scope)
+                apart = drawn_apart(model, told) if term is None else None
+                if apart is not None:
+                    term = RankTerm(apart[0].scope, apart[0].expr, apart[0].expr)
+                if term is None:
+                    same.append((model.module_of(at.scope), at, library))
+                else:
+                    found.append(RankSeeding(program, module, call, term, library, at))
     return _Seedings(found, same)
+
+
+def _told_by(model: Model, call: Call, given: Expr) -> list[tuple[Call, Expr]]:
+    """The calls that say which seed a call gets, and what they say: those of its function."""
+    function, _ = parameter_of(given) or (None, None)
+    callers = model.flow.callers(function) if function is not None else []
+    told = [(each, given_by(model.flow, each, given)) for each in callers]
+    known = [(each, seed) for each, seed in told if seed is not None]
+    return known if known and len(known) == len(told) else [(call, given)]
 
 
 class _Seedings(NamedTuple):
     apart: list[RankSeeding]
-    alike: list[tuple[Module, str | None]]
+    alike: list[tuple[Module, Call, str | None]]
 
 
-def _also_alike(model: Model, item: RankSeeding, same: list[tuple[Module, str | None]]) -> bool:
-    """Whether the files about a seeding seed the same generator alike somewhere else."""
-    about = {item.module, model.module_of(item.term.scope)}
-    if isinstance(item.call.scope, Function):
+def _also_alike(
+    model: Model, item: RankSeeding, same: list[tuple[Module, Call, str | None]]
+) -> list[Call]:
+    """Where the files about a seeding seed the same generator alike."""
+    about = {item.module, *(model.module_of(each) for each in (item.term.scope, item.at.scope))}
+    if item.at is item.call and isinstance(item.call.scope, Function):
         about |= {model.module_of(call.scope) for call in model.flow.callers(item.call.scope)}
-    return any(module in about and library in {item.library, None} for module, library in same)
+    return [
+        call
+        for module, call, library in same
+        if module in about and library in {item.library, None}
+    ]
+
+
+def _may_follow(model: Model, call: Call, first: Call) -> bool:
+    """Whether a call, or one that leads to it from the scope of the first, may run after that."""
+    if call.scope is first.scope:
+        return may_run_before(first.stmt, call.stmt)
+    led = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    return not led or any(
+        each.scope is not first.scope or may_run_before(first.stmt, each.stmt) for each in led
+    )
 
 
 def drawn_by(
@@ -431,8 +466,19 @@ def drawn_by(
             and all(files.share_importer(draw.module, each) for each in (seeding.module, origin))
             and (begun is None or not begun.isdisjoint(files.leading_to(draw.module.path)))
             and (draw.shared_by is None or _is_drawn_apart(model, seeding.program, draw))
+            and (not seeding.is_second or _surely_follows(model, draw.call, seeding.at))
         ):
             yield draw
+
+
+def _surely_follows(model: Model, call: Call, first: Call) -> bool:
+    """Whether a call, or each that leads to it, stands below the first in the scope of that."""
+    if call.scope is first.scope:
+        return surely_runs_before(first.stmt, call.stmt)
+    led = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    return bool(led) and all(
+        each.scope is first.scope and surely_runs_before(first.stmt, each.stmt) for each in led
+    )
 
 
 def _is_drawn_apart(model: Model, program: str, draw: GlobalDraw) -> bool:
@@ -441,7 +487,7 @@ def _is_drawn_apart(model: Model, program: str, draw: GlobalDraw) -> bool:
     scope = draw.call.scope
     callers = model.flow.callers(scope) if isinstance(scope, Function) else ()
     near = {draw.module, *(model.module_of(call.scope) for call in callers)}
-    if any(module in near and library in {draw.library, None} for module, library in same):
+    if any(module in near and library in {draw.library, None} for module, _, library in same):
         return False
     return not draw.is_by_workers(model) or any(
         item.program == program and item.library in {"torch", None} for item in apart

@@ -22,7 +22,7 @@ from sampler_lint.edits.region import EditError, offsets
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.source import LINE_END
-from sampler_lint.syntax.navigation import same, self_class, statements, unparse
+from sampler_lint.syntax.navigation import same, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -111,6 +111,8 @@ def _reseed(model: Model, one: Expr, other: Expr, editor: Editor) -> Fix | None:
     mine, first = (_distributed(model, each) for each in (other, one))
     if mine is None or first is None or mine.site is None or mine.site.has_star:
         return None
+    if mine.site is first.site and not same(one, other) and _are_of_one_place(model, one, other):
+        return None  # the function that builds both would have to take a seed
     if shuffles(model, mine, mine.through) is not True:
         return None
     there = editor.at(model.module_of(mine.site.scope))
@@ -127,6 +129,11 @@ def _reseed(model: Model, one: Expr, other: Expr, editor: Editor) -> Fix | None:
         there.replace(old, new)
     why = "another order may not be what is wanted"
     return editor.fix("Give the second sampler another seed", Applicability.UNSAFE, why)
+
+
+def _are_of_one_place(model: Model, *loaders: Expr) -> bool:
+    values = (value for each in loaders for value in model.flow.values(each))
+    return len({value.site for value in values if isinstance(value, Obj)}) == 1
 
 
 def _next_seed(model: Model, editor: Editor, sampler: Obj) -> tuple[Expr | None, str] | None:
@@ -332,12 +339,29 @@ def _walked_alike(model: Model, one: Expr, other: Expr) -> tuple[Obj, str] | Non
         for name in ("dataset", "sampler", "batch_size")
     )
     is_it = partial(is_one_object, model.flow)
-    is_one = here[0].site is not there[0].site and all(
+    if here[0].site is there[0].site and not (
+        _are_made_alike(here[0], there[0])
+        and sampler[0] is not None
+        and _are_told_alike(model, sampler[0])
+    ):
+        return None
+    is_one = all(
         x is not None and y is not None and test(x, y)
         for (x, y), test in ((data, is_it), (sampler, partial(_alike, model)), (size, same))
     )
     giver = _giver(model, here[0]) if is_one else None
     return (here[0], giver) if giver is not None else None
+
+
+def _are_made_alike(one: Obj, other: Obj) -> bool:
+    """Whether two calls of one function, with the same values, make two objects of one place."""
+    ways = one.through, other.through
+    known = [way for way in ways if way is not None and not _calls_in_arguments(way)]
+    return len(known) == 2 and known[0] is not known[1] and same(*known)
+
+
+def _calls_in_arguments(call: Call) -> bool:
+    return any(isinstance(node, Call) for arg in call.args for node in walk(arg.value))
 
 
 def _alike(model: Model, one: Expr, other: Expr) -> bool:
@@ -353,20 +377,27 @@ def _alike(model: Model, one: Expr, other: Expr) -> bool:
         return False
     if not same(sites[0], sites[1]) or any(each.has_double_star for each in sites if each):
         return False
-    told = [
-        [
-            call.positional
-            for call in model.epoch_setters
-            if isinstance(call.func, Attr)
-            and any(
-                isinstance(v, Obj) and v.site is site for v in model.flow.values(call.func.value)
-            )
-        ]
-        for site in sites
-    ]
+    told = [_told(model, site) for site in sites]
     return len(told[0]) == len(told[1]) and all(
         len(x) == len(y) == 1 and same(x[0], y[0]) for x, y in zip(*told, strict=True)
     )
+
+
+def _told(model: Model, site: Call | None) -> list[list[Expr]]:
+    """What epochs the samplers that are built at a place are told."""
+    return [
+        call.positional
+        for call in model.epoch_setters
+        if isinstance(call.func, Attr)
+        and any(isinstance(v, Obj) and v.site is site for v in model.flow.values(call.func.value))
+    ]
+
+
+def _are_told_alike(model: Model, sampler: Expr) -> bool:
+    """Whether all samplers that are built at a place are told the same, wherever they are told."""
+    sites = {each.site for each in model.flow.values(sampler) if isinstance(each, Obj)}
+    told = [given for site in sites for given in _told(model, site)]
+    return all(len(one) == 1 and same(one[0], told[0][0]) for one in told)
 
 
 def _giver(model: Model, loader: Obj) -> str | None:

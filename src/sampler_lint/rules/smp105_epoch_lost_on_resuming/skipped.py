@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, origins, scope_of
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only, origins, scope_of
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.batches import is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, ITERATED, RANGES
@@ -130,7 +130,11 @@ def _by_number(model: Model) -> Iterator[_Skip]:
 
 def _left_out(model: Model, stmt: For, inner: Pass) -> Iterator[tuple[Expr, str, Expr]]:
     """``islice(loader, n, None)``, and ``if number < n: continue`` before all else."""
-    calls = {last_name(n.func): n for n in walk(stmt.iter) if isinstance(n, Call)}
+    read = [(one, only(model.flow, one, Hop.ASSIGNED)) for one in walk(stmt.iter)]
+    nodes = [
+        node for one, value in read for node in (one, *(walk(value) if value is not one else ()))
+    ]
+    calls = {last_name(node.func): node for node in nodes if isinstance(node, Call)}
     part = calls.get("islice")
     if part is not None and len(part.positional) > 2 and holds(part.positional[0], inner.source):
         yield part, unparse(part.func), part.positional[1]

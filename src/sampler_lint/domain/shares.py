@@ -68,19 +68,32 @@ def _divides(model: Model, cls: Class | str) -> bool:
     return any(trial.divides for trial in (*trials.usual, *trials.guessed))
 
 
-def pads(model: Model, cls: Class) -> bool:
+def pads(model: Model, sampler: Obj) -> bool:
     """Whether a sampler of the tree repeats a few samples where they do not divide evenly.
 
     As simulated: all samples come, each in one part, and fewer more than there are ranks.
     """
+    if not isinstance(sampler.cls, Class) or not _is_as_tried(model, sampler):
+        return False
     worlds = [
         trial
-        for trial in model.trials(cls).usual
+        for trial in model.trials(sampler.cls).usual
         if trial.world.ranks > 1 and not trial.world.drop_last
     ]
     return any(map(_repeats_few, worlds)) and all(
         trial.divides for trial in worlds if trial.world.is_even
     )
+
+
+def _is_as_tried(model: Model, sampler: Obj) -> bool:
+    """Whether it has no option of its class set otherwise than by default, as in the trials."""
+    for name, default in parameters(model, sampler).items():
+        given = model.argument(sampler, name)
+        if role_of(name) is None and isinstance(default, Const) and given is not None:
+            told = model.flow.constants(given, sampler.through)
+            if told is not None and default.value not in told:
+                return False
+    return True
 
 
 def _repeats_few(trial: Trial) -> bool:

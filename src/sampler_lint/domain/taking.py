@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
-from sampler_lint.syntax.nodes import For, Function, Name
+from sampler_lint.syntax.navigation import holds, makes_iterator
+from sampler_lint.syntax.nodes import Call, For, Function, Name, last_name
 
 
 def as_taken(model: Model, found: Pass) -> Iterator[Pass]:
@@ -29,3 +30,15 @@ def as_taken(model: Model, found: Pass) -> Iterator[Pass]:
         ):
             taken = Pass(call.stmt.scope, call.stmt, given, found.loader, given)
             yield from as_taken(model, taken)
+
+
+def takes_one(found: Pass) -> bool:
+    """Whether a pass takes the first batch and leaves the rest: ``next(iter(loader))``."""
+    return any(
+        last_name(call.func) == "next"
+        and isinstance(made, Call)
+        and makes_iterator(last_name(made.func))
+        and holds(made, found.iterated)
+        for call in found.scope.calls_in(found.stmt)
+        for made in call.positional[:1]
+    )

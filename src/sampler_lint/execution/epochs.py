@@ -77,6 +77,8 @@ class _Pass(NamedTuple):
     draws: int
     yielded: list[Any]
     seeded: bool
+    heard: tuple[Any, ...]
+    """What was drawn while the epoch was set."""
     walks: list[tuple[Instance, Any]]
     """What was iterated, or had an item taken, and how it was then; None where that cannot be
     told."""
@@ -253,6 +255,7 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: boo
     interpreter.chance.begin()
     if setter is not None:
         interpreter.call(setter, [epoch], {})
+    heard = (*interpreter.chance.trace, *interpreter.chance.said)
     walks: list[tuple[Instance, Any]] = []
     interpreter.watch = lambda iterated: walks.append((iterated, _state(iterated)))
     try:
@@ -267,7 +270,7 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: boo
     told = all(said is not None for said in chance.said)
     trace = (*chance.trace, *chance.said)
     is_seeded = told and chance.seeds is not None
-    return _Pass(trace, tuple(chance.idle), chance.draws, yielded, is_seeded, walks)
+    return _Pass(trace, tuple(chance.idle), chance.draws, yielded, is_seeded, heard, walks)
 
 
 def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]) -> Iterator[Held]:
@@ -288,6 +291,9 @@ def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]
             alone = [_pass(interpreter, inner, epoch) for epoch in (1, 2, 1)]
             same = alone[0].trace == alone[2].trace
             drawn = all(p.draws and p.seeded for p in alone)
+            # What an object has drawn when it was told looks the same by any seed.
+            if alone[0].heard and all(each in passes[1].heard for each in alone[0].heard):
+                continue
             if drawn and same and alone[0].trace != alone[1].trace:
                 yield Held(paths[0], inner.klass.name, tuple(paths[1:]))
 

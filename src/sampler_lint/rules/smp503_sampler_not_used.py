@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Obj, Unknown, Why
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.escape import is_handed_on, is_used_by_string, overwritten_entry, target_of
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
@@ -97,6 +98,8 @@ class SamplerNotUsed(Rule):
                 continue  # code outside the tree may read a public attribute
             # A loader over the same data was meant, whoever else gets the sampler to set its epoch.
             returning = loader is None or _reaches_a_loader(model, obj)
+            if loader is None and _has_another(model, obj):
+                continue  # what divides the data is that one
             if not is_handed_on(model, obj, target, returning=returning) and _shards(model, obj):
                 yield _suspect(model, obj, target, loader)
 
@@ -140,6 +143,28 @@ def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Ex
         ):
             found.setdefault((loader.site.scope, unparse(over)), []).append((loader, over))
     return found
+
+
+def _has_another(model: Model, obj: Obj) -> bool:
+    """Whether a loader over the same dataset is built there, and another sampler divides that."""
+    dataset, site = model.flow.argument(obj, "dataset"), obj.site
+    assert site is not None
+
+    def is_over(each: Obj) -> bool:
+        over = model.flow.argument(each, "dataset")
+        return dataset is not None and over is not None and same(over, dataset)
+
+    return any(
+        other.site is not None
+        and other.site is not site
+        and is_over(other)
+        and not contradict(model, [site], [other.site, made.site])
+        and _shards(model, other)
+        for made in model.loaders
+        if made.site is not None and made.site.scope is site.scope and is_over(made)
+        for other in model.passed_to(made, "sampler")
+        if isinstance(other, Obj)
+    )
 
 
 def _reaches_a_loader(model: Model, obj: Obj) -> bool:

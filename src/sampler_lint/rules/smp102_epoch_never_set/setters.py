@@ -290,6 +290,9 @@ def _epoch_sets(model: Model) -> EpochSets:
         if self_class(store.target.value) is not None:
             continue
         held = model.flow.values(store.target.value)
+        told = [one for one in held if not isinstance(one, Lit)]
+        if told and all(isinstance(one, Obj) and one.cls == DATA_LOADER for one in told):
+            continue  # torch's own reads none
         if SAMPLER.says(unparse(store.target.value)) or any(map(model.role, held)):
             places.append(EpochSet(store.scope, store.stmt, store.target.value))
     return EpochSets(model, places)

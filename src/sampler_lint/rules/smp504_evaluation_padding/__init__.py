@@ -15,7 +15,7 @@ from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.domain.shares import passes_over_shared, reached_by
-from sampler_lint.domain.taking import as_taken
+from sampler_lint.domain.taking import as_taken, takes_one
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
@@ -33,8 +33,10 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
 )
 from sampler_lint.rules.smp504_evaluation_padding.loaders import (
     alone,
+    batch_maker,
     cut_off,
     cut_off_in_hooks,
+    may_drop_last,
     padding_sampler,
     read_once,
     ways_with,
@@ -115,6 +117,8 @@ class EvaluationPadding(Rule):
                 continue  # it counts to compare with what it expects
             if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
+            if takes_one(found):
+                continue  # what is repeated comes last
             whole = _over_whole(model, found, sampler)
             if whole is not None and not _is_for_one_process(model, found, sampler):
                 seen.add((found.scope, found.stmt))
@@ -141,7 +145,7 @@ class EvaluationPadding(Rule):
             # What a function of another file wrapped is named where it is iterated.
             is_here = getattr(found.source, "scope", found.scope) is found.scope
             place = found.source if is_here else found.iterated
-            told, effect, advice = _SURPLUS[_drops(model, sampler)]
+            told, effect, advice = _SURPLUS[_drops(model, found.loader, sampler)]
             yield Suspect(
                 model.module_of(found.scope),
                 place,
@@ -366,8 +370,15 @@ def _asks_for_rest(model: Model, site: Call | None) -> bool:
     return site is not None and known[site.scope]
 
 
-def _drops(model: Model, sampler: Obj) -> bool | None:
-    """Whether the sampler drops samples instead of repeating some; None if either may be."""
+def _drops(model: Model, loader: Obj, sampler: Obj) -> bool | None:
+    """Whether the sampler drops samples instead of repeating some; None if either may be.
+
+    What it repeats comes last, in the batch that a loader may drop.
+    """
+    maker = batch_maker(model, loader)
+    given = may_drop_last(model, maker)
+    if given is not None and model.flow.constants(given, maker.through) == {True}:
+        return None
     truths = model.option(sampler, "drop_last", False)
     return next(iter(truths)) is True if truths is not None and len(truths) == 1 else None
 

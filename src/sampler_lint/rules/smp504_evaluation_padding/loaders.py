@@ -134,7 +134,7 @@ def _pads(model: Model, sampler: Obj) -> bool:
     """Whether the sampler makes the ranks equally long: as torch's, or in a way of its own."""
     if model.flow.method(sampler.cls, "__iter__") == DISTRIBUTED_SAMPLER:
         return model.is_a(sampler, DISTRIBUTED_SAMPLER) is True
-    return isinstance(sampler.cls, Class) and pads(model, sampler.cls)
+    return pads(model, sampler)
 
 
 def _is_exact(model: Model, sampler: Obj) -> bool:

@@ -29,6 +29,10 @@ from sampler_lint.syntax.nodes import (
 @remembered
 def restored_before(model: Model, loop: Loop) -> Call | None:
     """Where the optimizer is put back as a checkpoint has it, before a loop begins."""
+    if not any(
+        _may_restore(model, each) for each in (loop.scope, _maker(model, loop.scope)) if each
+    ):
+        return None  # so that no function without checkpoints pays for the search
     return next(
         (
             call
@@ -48,6 +52,19 @@ def led_by(model: Model, loop: Loop, restored: Call) -> list[Call]:
         for call in loop.scope.calls
         if any(restored.scope in reached(model, callee) for callee in model.flow.callees(call))
     ]
+
+
+@remembered
+def _may_restore(model: Model, scope: Scope) -> bool:
+    """Whether a scope, or what it may call, calls anything that is named after restoring."""
+    return any(RESTORES.says(n) for each in reached(model, scope) for n in each.called if n)
+
+
+def _maker(model: Model, scope: Scope) -> Function | None:
+    """The constructor of the class that a method is of."""
+    cls = scope.cls if isinstance(scope, Function) else None
+    init = model.flow.method(cls, "__init__") if cls is not None else None
+    return init if isinstance(init, Function) else None
 
 
 def reads_epoch(scope: Scope) -> bool:
@@ -78,9 +95,7 @@ def _calls_before(model: Model, loop: Loop) -> Iterator[Call]:
     ]
     yield from before
     inside = {callee for call in before for callee in model.flow.callees(call)}
-    cls = scope.cls if isinstance(scope, Function) else None
-    init = model.flow.method(cls, "__init__") if cls is not None else None
-    if isinstance(init, Function):
+    if (init := _maker(model, scope)) is not None:
         inside.add(init)
     below = {each for function in inside for each in reached(model, function)} - {scope}
     for each in sorted(below, key=lambda each: (model.module_of(each).path, each.row)):

@@ -150,7 +150,8 @@ def begins_training(model: Model, loop: Loop) -> bool:
     It resets the model's parameters, or makes the model and an optimizer for it.
     """
     return any(
-        call.stmt in loop.body
+        call.stmt is not None
+        and call.stmt.block is loop.body
         and (last_name(call.func) == "reset_parameters" or _is_for_new_model(model, call, loop))
         for call in loop.scope.calls_in(loop)
     )
@@ -164,7 +165,7 @@ def _is_for_new_model(model: Model, call: Call, loop: Loop) -> bool:
         for node in walk(first)
         if isinstance(node, Name)
     ]
-    return any(made and made <= {*loop.body} for made in bound) and any(
+    return any(made and all(s and s.block is loop.body for s in made) for made in bound) and any(
         isinstance(value, ExtObj)
         and value.dotted.startswith(_OPTIMIZERS)
         and not value.dotted.startswith(_SCHEDULERS)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
+import os
 import subprocess
 import sys
 import tarfile
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
 
 from sampler_lint.catalog import Contract, Framework, KnownClass, Runner, release
 
@@ -20,14 +33,20 @@ MOVED = {
 
 
 def download(distribution: str, version: str, folder: Path) -> Path:
-    """The unpacked wheel (or source archive) of a version; of the newest where none is given."""
-    wanted = f"{distribution}=={version}" if version else distribution
-    command = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), wanted]
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
-    # A source archive is there even where its metadata cannot be made.
-    archives = [path for path in folder.iterdir() if path.suffix in {".whl", ".gz"}]
-    assert len(archives) == 1, done.stderr
-    archive = archives[0]
+    """The unpacked wheel (or source archive) of a version; of the newest where none is given.
+
+    Not by pip, which refuses old releases whose metadata would not be valid today.
+    """
+    with urllib.request.urlopen(_asking_for_json(distribution)) as answer:
+        offered = [*_archives(json.load(answer)["files"])]
+    wanted = (
+        Version(version)
+        if version
+        else max(v for v, _, each in offered if not (v.is_prerelease or each.get("yanked")))
+    )
+    _, _, file = max((one for one in offered if one[0] == wanted), key=lambda one: one[1])
+    archive = folder / file["filename"]
+    urllib.request.urlretrieve(file["url"], archive)
     tree = folder / "tree"
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
@@ -36,6 +55,26 @@ def download(distribution: str, version: str, folder: Path) -> Path:
     with tarfile.open(archive) as sources:
         sources.extractall(tree, filter="data")
     return next(tree.iterdir())
+
+
+def _asking_for_json(distribution: str) -> urllib.request.Request:
+    """What asks the package index that pip uses for all files of a distribution (PEP 691)."""
+    asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    index = os.environ.get("PIP_INDEX_URL") or said or "https://pypi.org/simple"
+    kind = "application/vnd.pypi.simple.v1+json"
+    return urllib.request.Request(f"{index.rstrip('/')}/{distribution}/", headers={"Accept": kind})
+
+
+def _archives(files: list[dict[str, Any]]) -> Iterator[tuple[Version, bool, dict[str, Any]]]:
+    """Version, whether it is a wheel, and what else is told, of the archives that are read here."""
+    for file in files:
+        name = file["filename"]
+        with contextlib.suppress(InvalidSdistFilename, InvalidWheelFilename, InvalidVersion):
+            if name.endswith(".whl"):
+                yield parse_wheel_filename(name)[1], True, file
+            elif name.endswith(".tar.gz"):
+                yield parse_sdist_filename(name)[1], False, file
 
 
 def version_of(tree: Path) -> str:

@@ -340,7 +340,7 @@ def _walked_alike(model: Model, one: Expr, other: Expr) -> tuple[Obj, str] | Non
     )
     is_it = partial(is_one_object, model.flow)
     if here[0].site is there[0].site and not (
-        _are_made_alike(here[0], there[0])
+        _are_made_alike(model, here[0], there[0])
         and sampler[0] is not None
         and _are_told_alike(model, sampler[0])
     ):
@@ -353,15 +353,18 @@ def _walked_alike(model: Model, one: Expr, other: Expr) -> tuple[Obj, str] | Non
     return (here[0], giver) if giver is not None else None
 
 
-def _are_made_alike(one: Obj, other: Obj) -> bool:
+def _are_made_alike(model: Model, one: Obj, other: Obj) -> bool:
     """Whether two calls of one function, with the same values, make two objects of one place."""
-    ways = one.through, other.through
-    known = [way for way in ways if way is not None and not _calls_in_arguments(way)]
-    return len(known) == 2 and known[0] is not known[1] and same(*known)
-
-
-def _calls_in_arguments(call: Call) -> bool:
-    return any(isinstance(node, Call) for arg in call.args for node in walk(arg.value))
+    here, there = one.through, other.through
+    if here is None or there is None or here is there or not same(here, there):
+        return False
+    given = [[node for arg in call.args for node in walk(arg.value)] for call in (here, there)]
+    return all(
+        is_one_object(model.flow, *pair)
+        if isinstance(pair[0], Name)
+        else not isinstance(pair[0], Call)
+        for pair in zip(*given, strict=True)
+    )
 
 
 def _alike(model: Model, one: Expr, other: Expr) -> bool:

@@ -191,20 +191,28 @@ def order_given(model: Model, loader: Obj) -> Call | None:
     given = model.argument(loader, "sampler")
     if given is None or any(isinstance(each, Obj) for each in model.flow.values(given)):
         return None
-    made = only(model.flow, given, Hop.ASSIGNED)
-    while isinstance(made, Call) and called_name(made) in {"tolist", "numpy", "list", "tuple"}:
-        inner = (
-            made.func.value if isinstance(made.func, Attr) else next(iter(made.positional), None)
-        )
-        if inner is None:
-            return None
-        made = only(model.flow, inner, Hop.ASSIGNED)
-    found: Call | None = None
-    if isinstance(made, Call) and _orders_all(made):
-        found = made
-    elif isinstance(given, Name) and (scope := owner_of(given)) is not None:
-        found = next(shuffles_of(scope, given.id), None)
-    return found
+    whole = [given, only(model.flow, given, Hop.ASSIGNED)]
+    while (inner := _in_other_form(whole[-1])) is not None:
+        whole += inner, only(model.flow, inner, Hop.ASSIGNED)
+    if isinstance(whole[-1], Call) and _orders_all(whole[-1]):
+        return whole[-1]
+    shuffled = (
+        call
+        for name in whole
+        if isinstance(name, Name) and (scope := owner_of(name)) is not None
+        for call in shuffles_of(scope, name.id)
+    )
+    return next(shuffled, None)
+
+
+def _in_other_form(order: Expr) -> Expr | None:
+    """The order of which this is a list, or a part: ``order.tolist()``, ``order[rank::world]``."""
+    if isinstance(order, Index) and isinstance(order.key, Other):
+        return order.value
+    if isinstance(order, Call) and called_name(order) in {"tolist", "numpy", "list", "tuple"}:
+        func = order.func
+        return func.value if isinstance(func, Attr) else next(iter(order.positional), None)
+    return None
 
 
 def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:

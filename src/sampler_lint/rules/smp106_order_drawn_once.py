@@ -130,7 +130,7 @@ class OrderDrawnOnce(Rule):
                 feeds_training(model, loader) or not may_be_drawn_again(model, draw)
             ):
                 said = f"the order that this `{loader.name}` is given is drawn once"
-                advice = "pass `shuffle=True` to the loader, and not this order"
+                advice = "pass `shuffle=True` to a loader over these samples, and not their order"
                 yield from _suspect(model, draw, [(loader, loader)], said, advice)
 
 

@@ -17,13 +17,14 @@ from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import distributed_samplers
-from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from
+from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from, shared_by_items
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
+    Class,
     Const,
     Expr,
     Function,
@@ -61,29 +62,40 @@ def is_drawn_once(model: Model, program: str) -> bool:
 
 @remembered
 def ordered_before(model: Model, program: str) -> list[GlobalDraw]:
-    """What orders the samples of a dataset by a global generator before a sampler divides it."""
-    return [*_ordered_before(model, dividing_samplers(model, program))]
-
-
-def _ordered_before(model: Model, dividing: list[Obj]) -> Iterator[GlobalDraw]:
+    """What orders, by a global generator, samples or files before they are divided."""
     shuffled = _Shuffled()
-    for sampler in dividing:
-        for step in _from(model, sampler):
-            for call in _ordering(step, shuffled):
-                what, library = f"`{last_name(call.func)}`", library_drawn_from(model, call)
-                if library is not None:
-                    yield GlobalDraw(model.module_of(call.scope), call, library, what)
+    calls = (call for step in _from_all(model, program) for call in _ordering(step, shuffled))
+    return [
+        GlobalDraw(model.module_of(call.scope), call, library, f"`{last_name(call.func)}`")
+        for call in calls
+        if (library := library_drawn_from(model, call)) is not None
+    ]
 
 
-def _from(model: Model, sampler: Obj) -> list[Step]:
-    """Where the data that a sampler divides comes from; many samplers may divide the same."""
-    data = sampled(model, sampler)
-    known: dict[Expr, list[Step]] = model.memo.setdefault(_from, {})
-    if data is None:
-        return []
-    if data not in known:
-        known[data] = [*origins(model.flow, data, EVERYWHERE)]
-    return known[data]
+def _from_all(model: Model, program: str) -> Iterator[Step]:
+    """Where all data comes from that samplers divide, or datasets take their rank's share of."""
+    sampled_by = (sampled(model, each) for each in dividing_samplers(model, program))
+    for data in dict.fromkeys((*sampled_by, *_read_in_shares(model).get(program, ()))):
+        if data is not None:
+            yield from _from(model, data)
+
+
+@remembered
+def _from(model: Model, data: Expr) -> list[Step]:
+    """Where data comes from, found once: much may divide the same."""
+    return [*origins(model.flow, data, EVERYWHERE)]
+
+
+@remembered
+def _read_in_shares(model: Model) -> dict[str, list[Expr]]:
+    """What the iterable datasets of loaders keep and take their rank's share of, by program."""
+    known: dict[str, list[Expr]] = {}
+    for loader in model.loaders:
+        for value in model.passed_to(loader, "dataset") if loader.site is not None else ():
+            if isinstance(value, Obj) and isinstance(value.cls, Class) and loader.site is not None:
+                of = model.project.program_of(model.module_of(loader.site.scope))
+                known.setdefault(of, []).extend(shared_by_items(model, value.cls))
+    return known
 
 
 class _Shuffled(dict[Scope, dict[str, list[Call]]]):
@@ -130,11 +142,12 @@ _SEEDED = LOCAL | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE
 def own_draws(model: Model) -> Iterator[OwnDraw]:
     """The draws before the data is divided whose own generator certainly differs by rank."""
     seen: set[Call] = set()
+    shuffled = _Shuffled()
     for program in program_files(model).programs:
-        for sampler in dividing_samplers(model, program):
-            for step in _from(model, sampler):
-                call = step.expr
-                if not isinstance(call, Call) or call in seen:
+        for step in _from_all(model, program):
+            made = [step.expr] if isinstance(step.expr, Call) else []
+            for call in (*made, *_ordering(step, shuffled)):
+                if call in seen:
                     continue
                 seen.add(call)
                 if (

@@ -149,6 +149,16 @@ def _gives_ordered(function: Function, draws: Callable[[Call], bool]) -> bool:
     return any(_is_ordered(value, ordered, draws) for value in (*given, *function.yields))
 
 
+def shared_by_items(model: Model, cls: Class) -> Iterator[Expr]:
+    """The attributes of an object that its methods take the rank's share of."""
+    for method in cls.methods if cls.method("__iter__") is not None else ():
+        if method.name != "__init__" and not agrees(method):
+            for share, whole in chain.from_iterable(_shares_in(model, method).values()):
+                is_kept = isinstance(whole, Attr) and self_class(whole.value) is cls
+                if is_kept and _is_partition(model, share):
+                    yield whole
+
+
 @remembered
 def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
     """The draws from a generator of the process that order what each rank takes its share of."""

@@ -80,30 +80,6 @@ def test_the_address_in_a_finding_is_a_page(site):
         assert (site / path / "index.html").is_file(), path
 
 
-def test_a_browser_shows_every_page_and_nothing_is_missing(site, address, browser, tmp_path):
-    """All that a page asks for is answered, by the site itself, and something is to be seen."""
-    asked: list[tuple[int, str]] = []
-    complaints: list[str] = []
-    page = browser.new_page()
-    page.on("response", lambda answer: asked.append((answer.status, answer.url)))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    links: set[str] = set()
-    for path in sorted(site.rglob("index.html")):
-        folder = path.parent.relative_to(site).as_posix().removeprefix(".")
-        page.goto(f"{address}/{folder}/" if folder else f"{address}/")
-        heading = page.locator("h1").first
-        assert heading.is_visible(), folder
-        assert len(page.locator("article").inner_text()) > 200, folder
-        links |= set(page.eval_on_selector_all("article a[href]", "all => all.map(a => a.href)"))
-    inside = {link.partition("#")[0] for link in links if link.startswith(address)}
-    assert inside
-    for link in sorted(inside):
-        assert page.request.get(link).status == 200, link
-    assert complaints == []
-    assert [each for each in asked if each[0] >= 400] == []
-    assert [url for _, url in asked if not url.startswith(address)] == []
-
-
 #: Elements that end outside the window, or whose text does, unless they can be scrolled.
 CUT_OFF = """width => [...document.querySelectorAll("article *")].filter(each => {
     if (each.tagName !== "IMG" && !(each.innerText || "").trim()) return false;
@@ -116,10 +92,20 @@ CUT_OFF = """width => [...document.querySelectorAll("article *")].filter(each =>
 }).map(each => `${each.tagName}: ${(each.innerText || "").slice(0, 60)}`)"""
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_cut_off(site, address, browser, width):
-    """On any page; CI keeps pictures of some, in the folder that ``SCREENSHOTS`` names."""
-    page = browser.new_page(viewport={"width": width, "height": 900})
+def test_a_browser_shows_every_page_and_nothing_is_missing_or_cut_off(
+    site, address, browser, tmp_path
+):
+    """All that a page asks for is answered, by the site itself, and something is to be seen.
+
+    In a wide window and a narrow one. CI keeps pictures of some pages, in the folder that
+    ``SCREENSHOTS`` names.
+    """
+    asked: list[tuple[int, str]] = []
+    complaints: list[str] = []
+    page = browser.new_page()
+    page.on("response", lambda answer: asked.append((answer.status, answer.url)))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    links: set[str] = set()
     pictures = Path(os.environ["SCREENSHOTS"]) if "SCREENSHOTS" in os.environ else None
     shown = {"", "rules", "rules/smp101", "cli", "messages", "comparison"}
     names = {
@@ -129,11 +115,24 @@ def test_nothing_is_cut_off(site, address, browser, width):
     assert names > shown
     for name in sorted(names):
         page.goto(f"{address}/{name}/" if name else f"{address}/")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        assert page.evaluate(CUT_OFF, width) == [], name
-        if pictures is not None and name in shown:
-            file = f"{width}-{name.replace('/', '-') or 'home'}.png"
-            page.screenshot(path=pictures / file, full_page=True)
+        heading = page.locator("h1").first
+        assert heading.is_visible(), name
+        assert len(page.locator("article").inner_text()) > 200, name
+        links |= set(page.eval_on_selector_all("article a[href]", "all => all.map(a => a.href)"))
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            assert page.evaluate(CUT_OFF, width) == [], (name, width)
+            if pictures is not None and name in shown:
+                file = f"{width}-{name.replace('/', '-') or 'home'}.png"
+                page.screenshot(path=pictures / file, full_page=True)
+    inside = {link.partition("#")[0] for link in links if link.startswith(address)}
+    assert inside
+    for link in sorted(inside):
+        assert page.request.get(link).status == 200, link
+    assert complaints == []
+    assert [each for each in asked if each[0] >= 400] == []
+    assert [url for _, url in asked if not url.startswith(address)] == []
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
 )
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import begin_there, count_on
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.kept import made_before
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped, used_up
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import set_back, skipped, used_up
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, For, If, Loop, Name
 
@@ -47,6 +47,8 @@ class EpochLostOnResuming(Rule):
         Also reports a batch sampler that can be given a position to resume from, but whose
         `__iter__` resets it before anything is read (`start, self.start = self.start, 0`, and
         then `return`): a loader with workers calls `iter()` twice and uses the second iterator.
+        So is a sampler whose `__iter__` sets to 0 what `load_state_dict` has restored, before
+        anything reads it.
 
         Also reports a sampler or dataset whose `state_dict` leaves out a number that each pass
         adds to and seeds its order with, or (likely) is never restored where the optimizer is; a
@@ -98,6 +100,7 @@ class EpochLostOnResuming(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop that begins as in a new run, and at what forgets its begin."""
         yield from used_up(model)
+        yield from set_back(model)
         yield from made_before(model)
         yield from left_out(model)
         yield from never_saved(model)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only, origins, scope_of
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.batches import is_batch_sampler
-from sampler_lint.domain.concepts import BATCH_SIZE, ITERATED, RANGES
+from sampler_lint.domain.concepts import BATCH_SIZE, GIVES_STATE, ITERATED, RANGES, RESTORES
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up
@@ -314,18 +314,78 @@ def used_up(model: Model) -> Iterator[Suspect]:
             break
 
 
+def set_back(model: Model) -> Iterator[Suspect]:
+    """The samplers whose pass sets back what a checkpoint gave them, before anything reads it."""
+    for module, cls in model.classes():
+        iterate = cls.method("__iter__")
+        if iterate is None or is_test(module) or not model.is_sampler_class(cls):
+            continue
+        for reset in iterate.stores:
+            name = _zeroed(reset)
+            given = _given_back(cls, name) if reset.stmt.block is iterate.body and name else None
+            if given is None or _may_be_read(model, cls, name, reset):
+                continue
+            yield Suspect(
+                module,
+                reset.stmt,
+                f"`{cls.name}.__iter__` resets `self.{name}` before it reads what was restored",
+                effect="a resumed run begins its epoch anew: samples are read a second time",
+                advice="begin the pass there, and reset it when the pass is over",
+                why=(Related(model.place(given.scope, given.stmt), "it is restored here"),),
+            )
+            break
+
+
+def _zeroed(store: Store) -> str | None:
+    """The attribute of the object itself that is set to nothing."""
+    target, value = store.target, store.value
+    is_own = isinstance(target, Attr) and self_class(target.value) is not None
+    is_zero = isinstance(value, Const) and value.value in {0, None}  # or False
+    return target.name if isinstance(target, Attr) and is_own and is_zero else None
+
+
+def _given_back(cls: Class, name: str | None) -> Store | None:
+    """Where a method that restores an object sets one of its attributes."""
+    return next(
+        (
+            store
+            for method in cls.methods
+            if RESTORES.says(method.name)
+            for store in method.stores
+            if isinstance(store.target, Attr)
+            and store.target.name == name
+            and self_class(store.target.value) is cls
+            and not isinstance(store.value, Const)
+        ),
+        None,
+    )
+
+
+def _may_be_read(model: Model, cls: Class, name: str | None, reset: Store) -> bool:
+    """Whether anything but what is saved may read an attribute before the pass has set it back."""
+    family = model.flow.own_family(cls)
+    program = model.project.program_of(model.module_of(cls))
+    return any(
+        read.name == name
+        and (self_class(read.value) is None or self_class(read.value) in family)
+        and not (scope is reset.scope and read.stmt and read.stmt.order > reset.stmt.order)
+        for module in model.project.modules_in(program)
+        for scope in module.facts.scopes
+        if not (isinstance(scope, Function) and GIVES_STATE.says(scope.name))
+        for read in scope.reads
+    )
+
+
 def _read_before(iterate: Function, reset: Store) -> Attr | None:
     """The read of an attribute that a literal then takes the place of."""
-    target, value = reset.target, reset.value
-    if not isinstance(target, Attr) or self_class(target.value) is None:
-        return None
-    if not isinstance(value, Const) or value.value not in {0, None}:  # or False
+    name = _zeroed(reset)
+    if name is None:
         return None
     return next(
         (
             read
             for read in iterate.reads
-            if read.name == target.name
+            if read.name == name
             and self_class(read.value) is not None
             and read.stmt is not None
             and read.stmt.order < reset.stmt.order

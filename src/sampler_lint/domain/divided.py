@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import EVERYWHERE, LOCAL, Hop, Step, origins, scope_of
-from sampler_lint.analysis.values import Ext, Obj
+from sampler_lint.analysis.values import Ext, Lit, Obj
 from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import GENERATORS, ORDERS, RESTORES, SEEDS_ONE
@@ -18,6 +18,7 @@ from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from, shared_by_items
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import same, self_class, unparse
 from sampler_lint.syntax.nodes import (
@@ -91,11 +92,24 @@ def _read_in_shares(model: Model) -> dict[str, list[Expr]]:
     """What the iterable datasets of loaders keep and take their rank's share of, by program."""
     known: dict[str, list[Expr]] = {}
     for loader in model.loaders:
-        for value in model.passed_to(loader, "dataset") if loader.site is not None else ():
-            if isinstance(value, Obj) and isinstance(value.cls, Class) and loader.site is not None:
-                of = model.project.program_of(model.module_of(loader.site.scope))
+        if loader.site is None:
+            continue
+        of = model.project.program_of(model.module_of(loader.site.scope))
+        for value in model.passed_to(loader, "dataset"):
+            if (
+                isinstance(value, Obj)
+                and isinstance(value.cls, Class)
+                and not _is_whole(model, value)
+            ):
                 known.setdefault(of, []).extend(shared_by_items(model, value.cls))
     return known
+
+
+def _is_whole(model: Model, dataset: Obj) -> bool:
+    """Whether a dataset may be told that there is one rank, so that its share is all there is."""
+    sizes = [n for n in model.flow.params(dataset.cls) or () if role_of(n) is Role.WORLD_SIZE]
+    given = (model.argument(dataset, name) for name in sizes)
+    return any(each is not None and Lit(1, "int") in model.flow.values(each) for each in given)
 
 
 class _Shuffled(dict[Scope, dict[str, list[Call]]]):

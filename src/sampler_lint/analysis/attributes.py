@@ -361,7 +361,7 @@ class Attributes(Containers):
                 else:
                     self._add(var, FuncRef(method, obj))
             elif binding.how != "opaque":
-                self._flow(self._binding(binding, cls), var)
+                self._on(self._binding(binding, cls), partial(self._bind, obj, var))
         for store in self.project.own_stores(name, cls):
             if store.value is not None:
                 found = True
@@ -373,6 +373,12 @@ class Attributes(Containers):
                     # What a display is added to is the list or dict that is kept there.
                     self._add(var, Unknown(f"`{name}` is changed in place"))
         return found
+
+    def _bind(self, obj: Value, var: Var, value: Value) -> None:
+        """What the body of a class holds, read from an object: a function is a method of it."""
+        if isinstance(value, FuncRef) and value.bound is None:
+            value = FuncRef(value.function, obj)
+        self._add(var, value)
 
     def _class_attribute(self, cls: Class, name: str, receiver: Value) -> Var:
         def start(var: Var) -> None:

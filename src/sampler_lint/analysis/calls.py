@@ -573,6 +573,9 @@ class Calls(Attributes):
         given = passed(function, param, call, is_bound=bound is not None)
         if given is MISSING and function.self_name == param.name:
             return  # the object itself: see _start_parameter
+        if given is MISSING and bound and not function.cls and param is function.params[0]:
+            self._add(var, bound)  # a function that the body of a class made a method
+            return
         if given is MISSING:
             if param.default is not None:
                 self._flow(self._expr(param.default), var)

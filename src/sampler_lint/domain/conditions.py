@@ -6,27 +6,33 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
 
-from sampler_lint.analysis.values import Ext, FuncRef, Obj
+from sampler_lint import catalog
+from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj, Value
+from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import PROCESSES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import leaves, nodes_in, unparse, walk
+from sampler_lint.syntax.navigation import leaves, nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
     Attr,
     Call,
     Choice,
+    Class,
     Compare,
     Const,
     Expr,
     Function,
     If,
     Name,
+    Seq,
     Stmt,
     Unary,
     dotted,
+    last_name,
 )
 
 #: A question that has one answer in a run, and the answer.
@@ -133,6 +139,77 @@ def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
         return frozenset()
     return _around(model, place.stmt).union(
         *(_asked(model, test, answer) for test, answer in _chosen(model, place))
+    )
+
+
+def is_kept_out(model: Model, place: Call, given: Expr, value: Value) -> bool:
+    """Whether a test of its class on the way to a place keeps an object away: ``isinstance(…)``.
+
+    ``given`` is what the object reaches the place by. Of a name that is bound again between the
+    two, what it then gets has passed no test.
+    """
+    return isinstance(value, Obj) and any(
+        is_one(model, value.cls, test.positional[1]) is (not answer)
+        and not _comes_later(model, test.positional[0], given, value)
+        for test, answer in map(_upright, tests(model, place))
+        if isinstance(test, Call)
+        and last_name(test.func) == "isinstance"
+        and len(test.positional) == 2
+        and same(test.positional[0], given)
+    )
+
+
+def _upright(asked: tuple[Expr, bool]) -> tuple[Expr, bool]:
+    test, answer = asked
+    while isinstance(test, Unary) and test.op == "Not":
+        test, answer = test.operand, not answer
+    return test, answer
+
+
+def _comes_later(model: Model, tested: Expr, given: Expr, value: Value) -> bool:
+    """Whether a name has a value from a binding that its test did not see."""
+    if not isinstance(tested, Name) or not isinstance(given, Name):
+        return False
+    seen = definitions(tested.scope, tested)
+    return any(
+        binding.value is None or value in model.flow.values(binding.value)
+        for binding in definitions(given.scope, given)
+        if binding not in seen
+    )
+
+
+def is_one(model: Model, cls: Class | str | None, kinds: Expr) -> bool | None:
+    """Whether objects of a class are what ``isinstance`` is asked for; None where nobody knows."""
+    options = kinds.items if isinstance(kinds, Seq) else [kinds]
+    answers = {
+        _derives(model, cls, value)
+        for option in options
+        for value in model.flow.values(option) or {None}
+    }
+    return True if True in answers else None if None in answers else False
+
+
+def _derives(model: Model, cls: Class | str | None, kind: Value | None) -> bool | None:
+    if cls is None or not isinstance(kind, (ClassRef, Ext)):
+        return None
+    if isinstance(kind, Ext):
+        is_known = kind.dotted.startswith(TORCH_DATA) or catalog.known(kind.dotted) is not None
+        found = model.flow.is_a(cls, catalog.canonical(kind.dotted))
+        return found if found or (is_known and _is_followed(model, cls)) else None
+    if isinstance(cls, str):
+        return False
+    return kind.cls in model.flow.mro(cls) or (False if _is_followed(model, cls) else None)
+
+
+def _is_followed(model: Model, cls: Class | str) -> bool:
+    """Whether all that a class derives from is of the tree, or of torch or else known."""
+    return isinstance(cls, str) or all(
+        isinstance(base, Class)
+        or (
+            isinstance(base, str)
+            and (base.startswith(TORCH_DATA) or catalog.known(base) is not None)
+        )
+        for base in model.flow.mro(cls)
     )
 
 

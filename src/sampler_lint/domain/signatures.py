@@ -178,7 +178,7 @@ def _of_callee(model: Model, call: Call, function: Function) -> Signature | None
     kept = function.is_classmethod or function.is_static
     if len(function.decorators) > kept or _is_overridden(model, function):
         return None
-    is_bound = function.is_bound and (value.bound is not None or function.is_classmethod)
+    is_bound = value.bound is not None or function.is_classmethod
     if function.is_bound and not is_bound:
         return None
     return _signature(function, function.params[is_bound:])

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint import catalog
-from sampler_lint.analysis.values import ClassRef, Ext, Obj, Unknown, Value
+from sampler_lint.analysis.values import Obj, Unknown, Value
 from sampler_lint.catalog.torch import TORCH_DATA
 from sampler_lint.domain.concepts import ASKS_BY_NAME
-from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.conditions import is_one, tests
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.wrapping import inners
@@ -28,7 +27,6 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
-    Seq,
     Unary,
     last_name,
 )
@@ -168,24 +166,7 @@ class Guards:
             return None
         if part.path not in self.shape.parts:
             return False if part.by_default else None
-        kind = self.shape.parts[part.path]
-        options = classes.items if isinstance(classes, Seq) else [classes]
-        answers = {
-            self._derives(kind, value)
-            for option in options
-            for value in self.model.flow.values(option) or {None}
-        }
-        return True if True in answers else None if None in answers else False
-
-    def _derives(self, kind: Class | str | None, value: Value | None) -> bool | None:
-        if kind is None or value is None:
-            return None
-        if isinstance(value, Ext):
-            entry = catalog.known(value.dotted)
-            return None if entry is None else self.model.flow.is_a(kind, entry.name)
-        if not isinstance(value, ClassRef):
-            return None
-        return isinstance(kind, Class) and value.cls in self.model.flow.mro(kind)
+        return is_one(self.model, self.shape.parts[part.path], classes)
 
     def _part(self, expr: Expr) -> Origin | None:
         """The one part of the loader that an expression is."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint import catalog
-from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj
+from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import ASKS_KIND, SETS_EPOCH
+from sampler_lint.domain.conditions import is_one
 from sampler_lint.domain.epoch_calls import carriers, guards
 from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
 from sampler_lint.domain.model import Model
@@ -17,7 +17,7 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import inherited, operands, same, unparse
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, If, Name, Seq, Stmt, last_name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, If, Stmt, last_name
 
 
 def receivers(model: Model) -> Iterator[Suspect]:
@@ -203,34 +203,16 @@ def _isinstance_calls(guard: If) -> list[Call]:
 
 def _not_instances(model: Model, subject: Expr, wanted: Expr) -> list[Obj] | None:
     """What the subject holds, if none of it is an instance of ``wanted`` and some has an epoch."""
-    names = wanted.items if isinstance(wanted, Seq) else [wanted]
-    kinds: list[Class | str] = []
-    for name in names:
-        if not isinstance(name, (Name, Attr)):
-            return None
-        for value in model.flow.values(name):
-            if isinstance(value, ClassRef):
-                kinds.append(value.cls)
-            elif isinstance(value, Ext) and catalog.known(value.dotted) is not None:
-                kinds.append(catalog.canonical(value.dotted))
-            else:
-                return None
     values = model.flow.values(subject)
     objects = [v for v in values if isinstance(v, Obj) and v.site is not None]
     if not objects or any(not isinstance(v, Lit) and v not in objects for v in values):
         return None
     carry = False
     for obj in objects:
-        for kind in kinds:
-            if isinstance(kind, str):
-                if model.flow.is_a(obj.cls, kind) is not False:
-                    return None
-            elif isinstance(obj.cls, Class) and (
-                kind in model.flow.mro(obj.cls) or not is_closed(model, obj.cls)
-            ):
-                return None
+        if is_one(model, obj.cls, wanted) is not False:
+            return None
         if model.role(obj) == "loader":
             carry |= any(True for _ in carriers(model, obj))
         elif isinstance(obj.cls, Class):
             carry |= uses_epoch(model, obj.cls)
-    return objects if carry and kinds else None
+    return objects if carry else None

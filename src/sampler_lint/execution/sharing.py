@@ -207,7 +207,7 @@ class _Divided:
             for worker in range(workers or 1)
         ]
         together = Counter(leaf for part in parts for leaf in part.leaves)
-        if together.keys() - set(whole.leaves):
+        if not together or together.keys() - set(whole.leaves):
             raise CannotTellError("whether it yields the same data")
         missing = len(set(whole.leaves) - together.keys())
         repeated = sum(1 for count in together.values() if count > 1)

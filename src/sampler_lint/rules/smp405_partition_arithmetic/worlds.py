@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -175,8 +176,8 @@ def _nested(known: tuple[Trial, ...]) -> Trial | None:
 
 def _is_nested(batches: list[list[Any]]) -> bool:
     """Whether more than half of the batches hold all of another one, and more."""
-    sets = [set(batch) for batch in batches]
-    holding = sum(any(other and other < batch for other in sets) for batch in sets)
+    counted = [Counter(batch) for batch in batches]
+    holding = sum(any(other and other < batch for other in counted) for batch in counted)
     return 2 * holding > len(batches)
 
 

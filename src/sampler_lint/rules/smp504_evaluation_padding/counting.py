@@ -49,6 +49,7 @@ _AS_ONE_WORD = frozenset(name.replace("_", "") for name in COUNTING)
 _UPDATES = frozenset(name for name in COUNTING if name.startswith("update"))
 ADDS = frozenset({"append", "extend", "update"})
 _BY_KEY = frozenset({"items", "keys"})
+_DICTS = frozenset({"dict", "defaultdict", "OrderedDict"})
 #: How a tokenizer, and a convolution, is told to fill up what it gets.
 _OF_TOKENS = "padding"
 CORRECTS = Concept(
@@ -87,6 +88,7 @@ def counts_inline(model: Model, found: Pass) -> bool:
         pass_evaluates(model, found)
         and any(_comes_of_model(model, loop, each) for each in _added(loop))
         and not takes_out(nodes_in(s for s in statements(scope.body) if s.order >= loop.order))
+        and not _are_cut(model, scope.calls)
     )
 
 
@@ -202,10 +204,7 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         any(
             isinstance(target, Index)
             and isinstance(target.value, Name)
-            and any(
-                isinstance(made.value, Map)
-                for made in found.scope.bindings.get(target.value.id, ())
-            )
+            and _is_dict(model, target.value)
             and depends_on(model.flow, target.key, is_drawn, sanitized=_is_made_by_key) is not None
             and not any(same(node, target.value) for node in walk(stmt.value))
             for stmt in statements([found.stmt])
@@ -214,8 +213,71 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         )
         or _puts_into_dict(found)
         or _is_keyed(model, found.stmt, is_drawn)
+        or _hands_on_records(model, found, is_drawn)
         or _is_kept_elsewhere(model, found, drawn)
     )
+
+
+def _is_dict(model: Model, name: Name) -> bool:
+    """Whether a dictionary is bound to a name: a display, or what makes one."""
+    return any(
+        isinstance(made.value, Map)
+        or (isinstance(made.value, Call) and last_name(made.value.func) in _DICTS)
+        for made in name.scope.bindings.get(name.id, ())
+    )
+
+
+def _hands_on_records(model: Model, found: Pass, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether all that the pass keeps are records, one for each sample, for somebody else.
+
+    Whether one that comes twice counts twice is for that to say: not where they are taken apart.
+    """
+    loop, scope = found.stmt, found.scope
+    assert isinstance(loop, For)
+    fresh = {
+        node.id
+        for stmt in statements(loop.body)
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
+        for node in walk(target)
+        if isinstance(node, Name)
+    }
+    adds = [
+        call
+        for call in scope.calls_in(loop)
+        if last_name(call.func) in ADDS and isinstance(call.func, Attr) and call.positional
+    ]
+    records: dict[str | None, list[Map]] = {}
+    for call in adds:
+        record = call.positional[0]
+        if isinstance(record, Map) and _is_of_one_sample(loop, call):
+            records.setdefault(_owner(call), []).append(record)
+    kept = [call for call in adds if _owner(call) not in fresh]
+    if not kept or not all(
+        _owner(call) in records or getattr(call.positional[0], "id", "") in records for call in kept
+    ):
+        return False
+    if any(isinstance(s, AugAssign) and not is_of_one_turn(loop, s) for s in statements(loop.body)):
+        return False
+    items = [item for each in records.values() for record in each for item in record.items]
+    keys = {key.value for key, _ in items if isinstance(key, Const)}
+    later = [s for s in statements(scope.body) if s.order > loop.order and not loop.encloses(s)]
+    return any(depends_on(model.flow, value, is_drawn) for _, value in items) and not any(
+        isinstance(node, Index) and isinstance(node.key, Const) and node.key.value in keys
+        for node in nodes_in(later)
+    )
+
+
+def _owner(call: Call) -> str | None:
+    """The name of what a method is called of."""
+    owner = call.func.value if isinstance(call.func, Attr) else None
+    return owner.id if isinstance(owner, Name) else None
+
+
+def _is_of_one_sample(loop: For, call: Call) -> bool:
+    """Whether it stands in another loop in the turn of a loop."""
+    around = call.stmt.ancestors() if call.stmt is not None else ()
+    return any(isinstance(each, For) and loop.encloses(each) for each in around if each is not loop)
 
 
 def _is_kept_elsewhere(model: Model, found: Pass, drawn: set[str]) -> bool:
@@ -341,7 +403,30 @@ def _corrects(model: Model, scope: Scope) -> bool:
             return True
         if takes_out(node for node in nodes_in(statements(inner.body)) if node not in apart):
             return True
+        if _are_cut(model, inner.calls):
+            return True
     return False
+
+
+def _are_cut(model: Model, calls: Iterable[Call]) -> bool:
+    """Whether a call has results brought together and cut to as many as there are."""
+    return any(map(_cuts_to_given, (each for call in calls for each in model.flow.callees(call))))
+
+
+def _cuts_to_given(function: Function) -> bool:
+    """Whether it gathers, and cuts to a number that it is given: ``gathered[:total]``."""
+    given = {param.name for param in function.params}
+    return _counts(function) and any(
+        isinstance(node, Index)
+        and isinstance(node.key, Other)
+        and any(
+            isinstance(part, Name)
+            and part.id in given
+            and (part.row, part.col) > (node.key.row, node.key.col)
+            for part in walk(node.key)
+        )
+        for node in nodes_in(statements(function.body))
+    )
 
 
 def _builds(model: Model, call: Call) -> bool:

@@ -34,6 +34,7 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     COUNTING,
     TOGETHER,
     counts_inline,
+    is_of_one_turn,
     names_drawn,
     sums_up,
 )
@@ -152,17 +153,20 @@ def _is_exact(model: Model, sampler: Obj) -> bool:
 def alone(model: Model, found: Pass, sampler: Obj) -> Suspect | None:
     """An evaluation that only one rank makes: it sees its own share of the samples, no more."""
     asked = _asked(model, found, sampler)
-    if asked is None or not (
+    kept = _kept_to_one_rank(model, found) if asked is None else None
+    place = asked or kept
+    if place is None or not (
         sums_up(model, found.scope, found.stmt) or counts_inline(model, found)
     ):
         return None
     is_here = getattr(found.source, "scope", found.scope) is found.scope
+    does = "evaluates" if kept is None else "uses what it counts"
     return Suspect(
         model.module_of(found.scope),
         found.source if is_here else found.iterated,
-        f"one rank alone evaluates over `{unparse(found.source)}`, and it has only its own share",
+        f"one rank alone {does} over `{unparse(found.source)}`, and it has only its own share",
         why=(
-            Related(model.place(asked.scope, asked), "only one rank gets here"),
+            Related(model.place(place.scope, place), "only one rank gets here"),
             Related(model.place_of(sampler), "this sampler gives each rank its part"),
         ),
         effect="with N processes, 1/N of the samples are evaluated",
@@ -184,6 +188,42 @@ def _asked(model: Model, found: Pass, sampler: Obj) -> Stmt | None:
     if not ways or not all(_is_of_one_rank(model, call) for call in ways):
         return None
     return ways[0].stmt
+
+
+def _kept_to_one_rank(model: Model, found: Pass) -> Stmt | None:
+    """The first use of what each rank sums up in a pass, where one rank alone uses its own sum."""
+    loop, scope = found.stmt, found.scope
+    if not isinstance(loop, For) or not all(map(_only_counts, scope.calls_in(loop))):
+        return None
+    summed = {
+        stmt.target.id
+        for stmt in statements(loop.body)
+        if isinstance(stmt, AugAssign) and isinstance(stmt.target, Name)
+        if not is_of_one_turn(loop, stmt)
+    }
+    uses = [
+        stmt
+        for stmt in statements(scope.body)
+        if stmt is not loop and not loop.encloses(stmt) and not _is_renewed(stmt, summed)
+        if any(isinstance(node, Name) and node.id in summed for node in nodes_in([stmt]))
+    ]
+    return uses[0] if uses and all(_is_of_one_rank(model, stmt) for stmt in uses) else None
+
+
+def _only_counts(call: Call) -> bool:
+    """Whether a call brings nothing together, and tells no meter."""
+    return not TOGETHER.names(call.func) and last_name(call.func) not in COUNTING
+
+
+def _is_renewed(stmt: Stmt, names: set[str]) -> bool:
+    """Whether a statement only gives one of some names another value: the mean of its sum."""
+    return (
+        isinstance(stmt, Assign)
+        and len(stmt.targets) == 1
+        and isinstance(stmt.targets[0], Name)
+        and stmt.targets[0].id in names
+        and all(_only_counts(node) for node in walk(stmt.value) if isinstance(node, Call))
+    )
 
 
 @remembered

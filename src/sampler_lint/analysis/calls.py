@@ -441,12 +441,10 @@ class Calls(Attributes):
         param = bindings[0].payload if len(bindings) == 1 else None
         if not isinstance(param, Param):
             return None
-        is_method = function.is_bound
-        if is_method and param is function.params[0]:
+        if function.is_bound and param is function.params[0]:
             return None
         given = passed(function, param, call)
-        if given is MISSING:
-            given = param.default
+        given = param.default if given is MISSING else given
         return given if isinstance(given, Expr) else None
 
     def _register(
@@ -573,11 +571,10 @@ class Calls(Attributes):
         given = passed(function, param, call, is_bound=bound is not None)
         if given is MISSING and function.self_name == param.name:
             return  # the object itself: see _start_parameter
-        if given is MISSING and bound and not function.cls and param is function.params[0]:
-            self._add(var, bound)  # a function that the body of a class made a method
-            return
         if given is MISSING:
-            if param.default is not None:
+            if bound and not function.cls and param is function.params[0]:
+                self._add(var, bound)  # a function that the body of a class made a method
+            elif param.default is not None:
                 self._flow(self._expr(param.default), var)
             elif not param.is_star:
                 self._add(var, Unknown(f"a decorator of `{function.name}` passes `{param.name}`"))

@@ -175,28 +175,14 @@ class SetUp:
                 yield param.arg, not default.value
             elif default.value is None and _is_limit(param.arg):
                 yield param.arg, SMALL_LIMIT
-            elif (
-                default.value is None
-                and self._role(param.arg) in {Role.SIZE, Role.NUMBER}
-                and self._offers(param)
-            ):
-                numbers.append(param.arg)
+            elif default.value is None and self._role(param.arg) in {Role.SIZE, Role.NUMBER}:
+                numbers.append(param)
         init = self.interpreter.member(self.klass, "__init__")
         if isinstance(init, Fn) and init.node.args.kwarg is not None:
             for name in _read_keywords(init.node, init.node.args.kwarg.arg):
                 if _is_limit(name):
                     yield name, SMALL_LIMIT
-        yield from ((name, SMALL_LIMIT) for name in numbers)
-
-    def _offers(self, param: ast.arg) -> bool:
-        """Whether a constructor of the tree names a parameter.
-
-        What a class hands on to torch's by ``**kwargs`` alone is not of its making.
-        """
-        prelude = self.interpreter.prelude
-        own = [k for k in self.klass.mro if isinstance(k, Klass) and k.names is not prelude]
-        inits = (klass.members.get("__init__") for klass in own)
-        return any(param in all_nodes(init.node) for init in inits if isinstance(init, Fn))
+        yield from ((p.arg, SMALL_LIMIT) for p in numbers if p not in self.klass.lent)
 
     def flags(self) -> Iterator[tuple[str, bool]]:
         """Every optional flag, with the other value than its default."""

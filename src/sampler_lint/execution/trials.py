@@ -505,22 +505,42 @@ def try_around(
 def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator[Trial]:
     """Worlds in which one optional argument is given; none for an option not understood.
 
-    A class that knows nothing of ranks does the same on each of them.
+    Then those with two flags that go each by itself. A class that knows nothing of ranks does the
+    same on each of them.
     """
     worlds = _SOME if sharded else tuple(world._replace(ranks=1) for world in _SOME)
+    flags: list[tuple[str, Any]] = []
     for option in itertools.islice(
         itertools.chain(spec.options(), other_texts(spec)), MOST_OPTIONS
     ):
-        try:
-            trials = [one_trial(interpreter, spec, world, option) for world in worlds]
-        except SILENT:
-            continue
-        # It may refuse what does not go with the option.
-        built = [trial for trial in trials if trial.turns or trial.raised is None]
-        if len(built) > 1 and all(trial.raised is None for trial in built):
-            is_flag = isinstance(option[1], (bool, str))
-            uneven = says_uneven("=".join(map(str, option)))
-            yield from (t._replace(is_flagged=is_flag, says_uneven=uneven) for t in built)
+        trials = _given(interpreter, spec, worlds, option)
+        if trials and isinstance(option[1], bool):
+            flags.append(option)
+        yield from trials
+    if spec.settled is None:
+        for spec.settled, option in itertools.islice(
+            itertools.combinations(flags, 2), MOST_OPTIONS
+        ):
+            yield from _given(interpreter, spec, worlds, option)
+        spec.settled = None
+
+
+def _given(
+    interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...], option: tuple[str, Any]
+) -> list[Trial]:
+    """Worlds in which an optional argument is given, if it is understood."""
+    try:
+        trials = [one_trial(interpreter, spec, world, option) for world in worlds]
+    except SILENT:
+        return []
+    # It may refuse what does not go with the option.
+    built = [trial for trial in trials if trial.turns or trial.raised is None]
+    if len(built) < 2 or any(trial.raised is not None for trial in built):
+        return []
+    is_flag = isinstance(option[1], (bool, str))
+    given = (option, spec.settled or ())
+    uneven = any(says_uneven("=".join(map(str, each))) for each in given)
+    return [trial._replace(is_flagged=is_flag, says_uneven=uneven) for trial in built]
 
 
 def _second_passes(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

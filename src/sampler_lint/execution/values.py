@@ -449,6 +449,12 @@ class Klass:
         return {value for value in found if type(value) is int}
 
     @cached_property
+    def lent(self) -> set[ast.AST]:
+        """The code that it has from torch: what that takes, nobody here may have thought of."""
+        of_torch = (k for k in self.mro if isinstance(k, Klass) and k.names.module is None)
+        return {node for klass in of_torch for node in all_nodes(klass.node)}
+
+    @cached_property
     def has_while_loop(self) -> bool:
         """Whether its own code has one."""
         return any(isinstance(node, ast.While) for node in all_nodes(self.node))

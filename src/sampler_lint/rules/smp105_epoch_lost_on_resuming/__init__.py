@@ -26,7 +26,12 @@ from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
 )
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import begin_there, count_on
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.kept import made_before
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import set_back, skipped, used_up
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import (
+    set_back,
+    skipped,
+    taken_back,
+    used_up,
+)
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, For, If, Loop, Name
 
@@ -101,6 +106,7 @@ class EpochLostOnResuming(Rule):
         """Look at each epoch loop that begins as in a new run, and at what forgets its begin."""
         yield from used_up(model)
         yield from set_back(model)
+        yield from taken_back(model)
         yield from made_before(model)
         yield from left_out(model)
         yield from never_saved(model)

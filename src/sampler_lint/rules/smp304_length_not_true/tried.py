@@ -339,7 +339,8 @@ def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
 
 def _is_wrong(trial: Trial) -> bool:
     counts = {turn.count for turn in trial.turns}
-    if len(counts) > 1 and counts & {turn.length for turn in trial.turns}:
+    is_uneven_meant = trial.says_uneven
+    if len(counts) > 1 and counts & {t.length for t in trial.turns} and not is_uneven_meant:
         return False  # a true length once the ranks are even, which is another rule's
     return _is_wrong_apart(trial)
 

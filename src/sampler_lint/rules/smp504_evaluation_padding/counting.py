@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import Step, depends_on, origins
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
@@ -204,7 +205,7 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         any(
             isinstance(target, Index)
             and isinstance(target.value, Name)
-            and _is_dict(model, target.value)
+            and _is_dict(target.value, found.stmt)
             and depends_on(model.flow, target.key, is_drawn, sanitized=_is_made_by_key) is not None
             and not any(same(node, target.value) for node in walk(stmt.value))
             for stmt in statements([found.stmt])
@@ -218,11 +219,15 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
     )
 
 
-def _is_dict(model: Model, name: Name) -> bool:
-    """Whether a dictionary is bound to a name: a display, or what makes one."""
+def _is_dict(name: Name, loop: For) -> bool:
+    """Whether a name is bound to a dictionary: a display, or what a call makes before the loop."""
     return any(
         isinstance(made.value, Map)
-        or (isinstance(made.value, Call) and last_name(made.value.func) in _DICTS)
+        or (
+            isinstance(made.value, Call)
+            and last_name(made.value.func) in _DICTS
+            and not (made.stmt and loop.encloses(made.stmt))
+        )
         for made in name.scope.bindings.get(name.id, ())
     )
 
@@ -409,22 +414,30 @@ def _corrects(model: Model, scope: Scope) -> bool:
 
 
 def _are_cut(model: Model, calls: Iterable[Call]) -> bool:
-    """Whether a call has results brought together and cut to as many as there are."""
-    return any(map(_cuts_to_given, (each for call in calls for each in model.flow.callees(call))))
+    """Whether a call has results brought together and cut to as many as it says."""
+    return any(
+        _counts(callee) and any(_cuts_to(callee, param) for param in _given(callee, call))
+        for call in calls
+        for callee in model.flow.callees(call)
+    )
 
 
-def _cuts_to_given(function: Function) -> bool:
-    """Whether it gathers, and cuts to a number that it is given: ``gathered[:total]``."""
-    given = {param.name for param in function.params}
-    return _counts(function) and any(
+def _given(function: Function, call: Call) -> Iterator[str]:
+    """The parameters for which a call passes something, and no number that is written there."""
+    for param in function.params:
+        value = passed(function, param, call)
+        if isinstance(value, Expr) and not isinstance(value, Const):
+            yield param.name
+
+
+def _cuts_to(function: Function, param: str) -> bool:
+    """``gathered[:param]``, and nothing before that is left out."""
+    return any(
         isinstance(node, Index)
         and isinstance(node.key, Other)
-        and any(
-            isinstance(part, Name)
-            and part.id in given
-            and (part.row, part.col) > (node.key.row, node.key.col)
-            for part in walk(node.key)
-        )
+        and [getattr(part, "id", None) for part in walk(node.key) if part is not node.key]
+        == [param]
+        and any((part.row, part.col) > (node.key.row, node.key.col) for part in walk(node.key))
         for node in nodes_in(statements(function.body))
     )
 

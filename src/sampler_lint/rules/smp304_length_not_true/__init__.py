@@ -35,9 +35,9 @@ class LengthNotTrue(Rule):
         Simulates the class: an interpreter built into the linter (your code is neither imported nor
         run) builds the sampler for a few small datasets, ranks and batch sizes, counts what
         `__iter__` yields and compares it with `__len__`. Reports a class whose length is wrong
-        for one of them, or with another flag or text that its constructor offers, with the
-        numbers, and as `likely` one whose length is wrong once an optional number is given; a
-        `__len__` that reads what only `__iter__` sets, that is 0 until a pass fills a list, or
+        for one of them, or with another flag or text that its constructor offers, or two flags,
+        with the numbers, and as `likely` one whose length is wrong once an optional number is
+        given; a `__len__` that reads what only `__iter__` sets, that is 0 until a pass fills a list, or
         that returns nothing or a float; a `__len__` inherited from torch under an `__iter__` that
         skips samples; and a generator whose `next()` finds nothing left, also around other
         samplers in this repository. Arguments whose type is not known get a value that the class

@@ -104,6 +104,8 @@ class Trial(NamedTuple):
     """Whether the one optional argument that is given is a flag or a text, not a number."""
     says_uneven: bool = False
     """Whether that argument says itself that ranks may differ."""
+    counts_hold: bool = False
+    """Whether as many are yielded of other data, where the outcome hangs on it."""
 
     @property
     def raised(self) -> RaisedError | None:

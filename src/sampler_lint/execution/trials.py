@@ -176,7 +176,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         failing = _failing([*each(interpreter, spec, _WORLDS)])
         spec.settled = settled
     trials = Trials(
-        tuple(usual),
+        tuple(_with_other_data(interpreter, spec, usual)),
         tuple(tiny),
         failing=failing,
         barren=barren,
@@ -482,6 +482,19 @@ def _usual(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> 
             if number == 0 and drop_last is spec.drops[0] and trial.raised is not None:
                 raise CannotTellError("how it is used")
             yield trial
+
+
+def _with_other_data(interpreter: Interpreter, spec: SetUp, usual: list[Trial]) -> list[Trial]:
+    """The usual worlds, with whether what is dropped hangs on the data in any of them."""
+    asked = [trial for trial in usual if trial.from_data and trial.world.drop_last]
+    if not asked:
+        return usual
+    spec.dense = not spec.dense
+    others = [*each(interpreter, spec, tuple(trial.world for trial in asked))]
+    spec.dense = not spec.dense
+    if [trial.counted for trial in others] != [trial.counted for trial in asked]:
+        return usual
+    return [trial._replace(counts_hold=trial in asked) for trial in usual]
 
 
 def try_around(

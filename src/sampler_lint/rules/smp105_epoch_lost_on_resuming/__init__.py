@@ -53,7 +53,8 @@ class EpochLostOnResuming(Rule):
         `__iter__` resets it before anything is read (`start, self.start = self.start, 0`, and
         then `return`): a loader with workers calls `iter()` twice and uses the second iterator.
         So is a sampler whose `__iter__` sets to 0 what `load_state_dict` has restored, before
-        anything reads it.
+        anything reads it, and a `set_epoch` in the loop that leaves out an argument by which a
+        resumed run has told the sampler where to begin.
 
         Also reports a sampler or dataset whose `state_dict` leaves out a number that each pass
         adds to and seeds its order with, or (likely) is never restored where the optimizer is; a

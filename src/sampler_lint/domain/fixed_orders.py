@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, Step, as_passed, depends_on, only, origins
+from sampler_lint.analysis.origins import (
+    LOCAL,
+    Hop,
+    Step,
+    as_passed,
+    depends_on,
+    ends,
+    only,
+    origins,
+)
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.catalog.torch import MAP_STYLE
@@ -84,7 +93,7 @@ def order_of_passes(model: Model, cls: Class) -> FixedOrder | None:
     found = reach(model, cls, "__iter__", "__next__")
     if _is_drawn_in(model, found) or epoch_state(model, cls).reads(found):
         return None
-    taken = iterated_attributes(model, found) | {name for name, _ in _items(found)}
+    taken = iterated_attributes(model, found) | {name for name, _ in _items(model, found)}
     return _drawn_once(model, cls, found, taken)
 
 
@@ -317,7 +326,7 @@ def _has_items(model: Model, cls: Class | str) -> bool:
 
 def _numbered(model: Model, found: Reach) -> Iterator[str]:
     """The attributes of an object that code takes items of by a number that it is asked for."""
-    return (name for name, index in _items(found) if _is_numbered(model, index))
+    return (name for name, index in _items(model, found) if _is_numbered(model, index))
 
 
 def _is_drawn_in(model: Model, found: Reach) -> bool:
@@ -333,15 +342,13 @@ def _is_drawn_in(model: Model, found: Reach) -> bool:
     return bool(todo)
 
 
-def _items(found: Reach) -> Iterator[tuple[str, Index]]:
-    """Each ``self.name[…]`` in the code, with the name."""
+def _items(model: Model, found: Reach) -> Iterator[tuple[str, Index]]:
+    """Each ``self.name[…]`` in the code, by a local name too, with the name."""
     for function in found.functions:
-        for stmt in statements(function.body):
-            for expr in expressions(stmt):
-                for node in walk(expr):
-                    owner = node.value if isinstance(node, Index) else None
+        for node in nodes_in(statements(function.body)):
+            if isinstance(node, Index):
+                for owner in ends(model.flow, node.value, Hop.ASSIGNED):
                     if isinstance(owner, Attr) and self_class(owner.value) is not None:
-                        assert isinstance(node, Index)
                         yield owner.name, node
 
 

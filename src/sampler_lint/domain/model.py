@@ -741,10 +741,19 @@ def _restores(cls: Class, scope: Scope) -> bool:
     )
 
 
+def is_registered(cls: Class) -> bool:
+    """Whether a decorator puts the class where it is looked up by its name, to be built."""
+    return any(_is_called(decorator, "register") for decorator in cls.decorators)
+
+
 def _is_plain(decorator: Expr) -> bool:
     """Whether a class decorator adds no attributes: registries give the class back as it is."""
+    return _is_called(decorator, "register", "dataclass")
+
+
+def _is_called(decorator: Expr, *words: str) -> bool:
     name = last_name(decorator.func if isinstance(decorator, Call) else decorator) or ""
-    return name.lstrip("_").startswith(("register", "dataclass"))
+    return name.lstrip("_").startswith(words)
 
 
 def _is_unbound_init(call: Call) -> bool:

@@ -20,13 +20,21 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, calls_inside, scopes_inside
+from sampler_lint.domain.epoch_calls import is_nothing
+from sampler_lint.domain.model import (
+    DISTRIBUTED_SAMPLER,
+    Model,
+    calls_inside,
+    is_registered,
+    scopes_inside,
+)
 from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.parameters import same_role
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -154,9 +162,11 @@ class UndefinedAttribute(Rule):
         yield from self._undefined(model, module, cls, reads, asked)
 
     def _keeper(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
-        """Samplers, loaders and datasets that a class which the tree builds never got."""
-        reads = [*_own_reads(cls, ITERATED)]
-        if reads and model.attributes(cls).open is None and _is_built(model, cls):
+        """Samplers, loaders and datasets, and epochs to set, that a class of the tree never got."""
+        reads = [*_own_reads(cls, ITERATED), *_told(model).get(cls, ())]
+        if reads and _is_built(model, cls):
+            if model.attributes(cls).open is not None:
+                reads = [read for read in reads if is_nothing(model.flow.values(read))]
             yield from self._undefined(model, module, cls, reads, _asked(cls))
 
     def _undefined(
@@ -164,6 +174,7 @@ class UndefinedAttribute(Rule):
     ) -> Iterator[Suspect]:
         defined = set(model.attributes(cls).names)
         subclasses: set[str] | None = None
+        is_open = False
         for read in reads:
             if read.name in defined or read.name in asked or _is_declared(read):
                 continue
@@ -176,9 +187,8 @@ class UndefinedAttribute(Rule):
                 for derived in model.flow.subclasses(cls):
                     below = model.attributes(derived)
                     subclasses |= below.names
-                    if below.open is not None:
-                        return
-            if read.name in subclasses:
+                    is_open |= below.open is not None
+            if read.name in subclasses or (is_open and not is_nothing(model.flow.values(read))):
                 continue
             yield self._suspect(model, module, cls, read.scope, read, defined)
 
@@ -326,12 +336,28 @@ def _asked(cls: Class) -> set[object]:
     }
 
 
+@remembered
+def _told(model: Model) -> dict[Class, list[Attr]]:
+    """What is read of ``self`` to set an epoch, by the class that reads it."""
+    found: dict[Class, list[Attr]] = {}
+    for call in model.epoch_setters:
+        for read in (node for arg in call.args for node in walk(arg.value)):
+            owner = self_class(read.value) if isinstance(read, Attr) else None
+            if owner is not None and isinstance(read, Attr) and not ITERATED.says(read.name):
+                found.setdefault(owner, []).append(read)
+    return found
+
+
 def _is_built(model: Model, cls: Class) -> bool:
-    """Whether the tree itself builds the class, so that no class of others need complete it."""
+    """Whether the tree itself builds the class, or one of it, so that no others complete it."""
     return any(
-        isinstance(value, ClassRef) and value.cls is cls
-        for call in model.project.calls_near(cls.name, cls)
-        for value in model.flow.values(call.func)
+        is_registered(each)
+        or any(
+            isinstance(value, ClassRef) and value.cls is each
+            for call in model.project.calls_near(each.name, each)
+            for value in model.flow.values(call.func)
+        )
+        for each in (cls, *model.flow.subclasses(cls))
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import ClassRef, Obj
+from sampler_lint.analysis.values import ClassRef, Obj, Value
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
     EPOCH,
@@ -18,7 +18,7 @@ from sampler_lint.domain.concepts import (
     SAMPLER,
     Concept,
 )
-from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.conditions import contradict, tests
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_calls import is_nothing
 from sampler_lint.domain.model import (
@@ -28,11 +28,12 @@ from sampler_lint.domain.model import (
     is_registered,
     scopes_inside,
 )
-from sampler_lint.domain.ranks import is_about_processes
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import same_role
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._alike import closest
@@ -372,34 +373,76 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
             and sampler.name == "sampler"
         ):
             continue
-        loaders = model.flow.values(sampler.value)
-        if not loaders or not all(model.role(loader) == "loader" for loader in loaders):
-            continue
+        values = model.flow.values(sampler.value)
+        loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
         for loader in loaders:
-            assert isinstance(loader, Obj)
+            if not isinstance(loader.cls, str):
+                continue  # a subclass may do anything
             given = model.passed_to(loader, "sampler")
-            if (
-                isinstance(loader.cls, str)  # a subclass may do anything
-                and (other := _other_choice(model, loader)) is not None
-                and any(model.is_a(value, DISTRIBUTED_SAMPLER) is True for value in given)
-                and not model.passed_to(loader, "batch_sampler")
-                and not _is_checked(model, call, 3)
-            ):
-                message = (
-                    f"`{text_of(model.module_of(call.scope).source, call.func)}` fails where the "
-                    f"loader is built without a distributed sampler"
-                )
-                why = (Related(model.place_of(loader), f"built here, with `sampler={other}` too"),)
-                yield Suspect(
-                    model.module_of(call.scope),
-                    call.func,
-                    message,
-                    why=why,
-                    effect="AttributeError in a run of one process: torch puts a RandomSampler or "
-                    "SequentialSampler there, which has no `set_epoch`",
-                    advice="test whether it is a DistributedSampler first",
-                )
-                break
+            if given:
+                if len(loaders) < len(values) or not _may_have_another(model, call, loader, given):
+                    continue
+                said = f"with `sampler={_other_choice(model, loader)}` too"
+                when, advice = " in a run of one process", _TEST
+            elif _is_told(model, call, loader, loaders):
+                said, when, advice = "without a sampler", "", _GIVE
+            else:
+                continue
+            yield Suspect(
+                model.module_of(call.scope),
+                call.func,
+                f"`{text_of(model.module_of(call.scope).source, call.func)}` fails where the "
+                f"loader is built without a distributed sampler",
+                why=(Related(model.place_of(loader), f"built here, {said}"),),
+                grade=Grade.CERTAIN if len(loaders) == len(values) else Grade.LIKELY,
+                effect=f"AttributeError{when}: torch puts a RandomSampler or SequentialSampler "
+                "there, which has no `set_epoch`",
+                advice=advice,
+            )
+            break
+
+
+_TEST = "test whether it is a DistributedSampler first"
+_GIVE = "give the loader a DistributedSampler: each process reads all of its data"
+
+
+def _may_have_another(model: Model, call: Call, loader: Obj, given: Collection[Value]) -> bool:
+    """Whether the call certainly runs for a loader, too, whose sampler is another than given."""
+    return (
+        _other_choice(model, loader) is not None
+        and any(model.is_a(value, DISTRIBUTED_SAMPLER) is True for value in given)
+        and not model.passed_to(loader, "batch_sampler")
+        and not _is_checked(model, call, 3)
+    )
+
+
+def _is_told(model: Model, call: Call, loader: Obj, loaders: Collection[Value]) -> bool:
+    """Whether the call runs for a loader, too, that never gets a sampler, where others get theirs.
+
+    Only several processes come to it.
+    """
+    site, asked = loader.site, [test for test, _ in tests(model, call)]
+    if (
+        site is None
+        or is_test(model.module_of(site.scope))
+        or any(model.flow.may_be_passed(loader, name) for name in ("sampler", "batch_sampler"))
+        or model.argument(loader, "batch_sampler") is not None
+        or is_expected(model, call, AttributeError)
+        or not any(is_about_processes(model, test) for test in asked)
+        or any(ITERATED.is_mentioned(test) for test in asked)
+        or not any(
+            model.is_a(value, DISTRIBUTED_SAMPLER) is True
+            for other in loaders
+            if isinstance(other, Obj) and other.site is not site
+            for value in model.passed_to(other, "sampler")
+        )
+    ):
+        return False
+    return any(
+        not any(map(is_guarded, (site, *calls))) and not contradict(model, [site, *calls], [call])
+        for _, calls in chains(model, site.scope)
+        if calls
+    )
 
 
 def _other_choice(model: Model, loader: Obj) -> str | None:

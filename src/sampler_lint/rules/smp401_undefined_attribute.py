@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import ClassRef, Obj, Value
+from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Value
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
     EPOCH,
@@ -25,8 +25,11 @@ from sampler_lint.domain.model import (
     DISTRIBUTED_SAMPLER,
     Model,
     calls_inside,
+    handing_itself,
     is_registered,
+    made_up_by,
     scopes_inside,
+    sets_by_name,
 )
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
@@ -95,11 +98,14 @@ class UndefinedAttribute(Rule):
         Reports reads of `self.x` in a class of samplers or iterable datasets where neither the
         class, nor a base, nor a subclass, nor an assignment from outside defines `x`, and reads
         in `__init__` before anything can have set `x`; and, elsewhere, `sampler.x` where the
-        object is certainly a sampler that has no `x`. Not reported when a base class is not
-        known, and when the class can get attributes by name (`setattr`, `__getattr__`,
-        `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where the loader is
-        built either with a `DistributedSampler` or with none or another one of torch, which has no
-        such method. Also reports a bare `x` that is defined nowhere, where the sampler has
+        object is certainly a sampler that has no `x`. Also `self.x` of a class that the program
+        builds, or registers, where `x` is named after a sampler, a loader or a dataset, or given to
+        `set_epoch`; only `likely` where what gets the object is not known. Not reported when a
+        base class is not known, and when the class can get attributes by name (`setattr`,
+        `__getattr__`, `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where
+        the loader is built either with a `DistributedSampler` or with none or another one of
+        torch, which has no such method, and one for several processes that one of several loaders
+        comes to without a sampler. Also reports a bare `x` that is defined nowhere, where the sampler has
         `self.x`; and an attribute or local variable that is set under a flag (or another choice
         that the constructor offers) and read without it, where a simulation of the class with
         the other choice fails there.
@@ -166,9 +172,14 @@ class UndefinedAttribute(Rule):
         """Samplers, loaders and datasets, and epochs to set, that a class of the tree never got."""
         reads = [*_own_reads(cls, ITERATED), *_told(model).get(cls, ())]
         if reads and _is_built(model, cls):
+            grade: Grade | None = Grade.CERTAIN
             if model.attributes(cls).open is not None:
+                grade = _kept_by(model, cls)
                 reads = [read for read in reads if is_nothing(model.flow.values(read))]
-            yield from self._undefined(model, module, cls, reads, _asked(cls))
+            if grade is not None:
+                for suspect in self._undefined(model, module, cls, reads, _asked(cls)):
+                    suspect.grade = grade
+                    yield suspect
 
     def _undefined(
         self, model: Model, module: Module, cls: Class, reads: list[Attr], asked: set[object]
@@ -188,6 +199,8 @@ class UndefinedAttribute(Rule):
                 for derived in model.flow.subclasses(cls):
                     below = model.attributes(derived)
                     subclasses |= below.names
+                    if below.open is not None and _kept_by(model, derived) is None:
+                        return
                     is_open |= below.open is not None
             if read.name in subclasses or (is_open and not is_nothing(model.flow.values(read))):
                 continue
@@ -335,6 +348,29 @@ def _asked(cls: Class) -> set[object]:
         for arg in call.positional[1:2]
         if isinstance(arg, Const)
     }
+
+
+def _kept_by(model: Model, cls: Class) -> Grade | None:
+    """How sure it is that what is seen to set attributes of a class is all; None if it is not.
+
+    Whoever gets the object may set some: what is not known is hardly made for that.
+    """
+    grade = Grade.CERTAIN
+    for each in model.flow.own_family(cls):
+        if made_up_by(each) is not None:
+            return None
+        for call in handing_itself(each):
+            for value in model.flow.values(call.func) or (None,):
+                inside: Iterable[Scope] = ()
+                if isinstance(value, FuncRef):
+                    inside = (value.function,)
+                elif isinstance(value, ClassRef):
+                    inside = scopes_inside(value.cls)
+                else:
+                    grade = Grade.LIKELY
+                if any(sets_by_name(scope) is not None for scope in inside):
+                    return None
+    return grade
 
 
 @remembered

@@ -106,9 +106,9 @@ class UndefinedAttribute(Rule):
         the loader is built either with a `DistributedSampler` or with none or another one of
         torch, which has no such method, and one for several processes that one of several loaders
         comes to without a sampler. Also reports a bare `x` that is defined nowhere, where the
-        sampler has `self.x`; and an attribute or local variable that is set under a flag (or another choice
-        that the constructor offers) and read without it, where a simulation of the class with
-        the other choice fails there.
+        sampler has `self.x`; and an attribute or local variable that is set under a flag (or
+        another choice that the constructor offers) and read without it, where a simulation of the
+        class with the other choice fails there.
 
     Why is this bad?
         The line raises `AttributeError`, often late: in a branch that never runs on one GPU, on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -265,20 +267,41 @@ def test_a_cache_dir_that_is_no_path(
 HARNESS = ("harness", "dev")
 
 
-def linting_modules() -> Iterator[tuple[str, ast.Module]]:
+class Module(NamedTuple):
+    """What a file of the package calls and imports."""
+
+    name: str
+    calls: list[ast.Call]
+    called: set[str]
+    imports: set[str]
+
+    @property
+    def lints(self) -> bool:
+        return not self.name.startswith(HARNESS)
+
+
+@functools.cache
+def package_modules() -> list[Module]:
+    found = []
     for path in sorted(PACKAGE.rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
         name = path.relative_to(PACKAGE).as_posix()
-        if not name.startswith(HARNESS):
-            yield name, ast.parse(path.read_text("utf-8"))
+        found.append(Module(name, calls, {*map(called, calls)}, {*imported(nodes)}))
+    return found
 
 
-def called(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func)
+def called(call: ast.Call) -> str:
+    """What is called, if it is a name with dots or without: of few calls it is anything else."""
+    func, names = call.func, []
+    while isinstance(func, ast.Attribute):
+        names.append(func.attr)
+        func = func.value
+    names.append(func.id if isinstance(func, ast.Name) else "")
+    return ".".join(reversed(names))
 
 
-def imported(nodes: Iterator[ast.AST]) -> Iterator[str]:
+def imported(nodes: list[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -287,26 +310,33 @@ def imported(nodes: Iterator[ast.AST]) -> Iterator[str]:
 
 
 def test_nothing_is_evaluated_or_unpickled() -> None:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
-        modules = {name.partition(".")[0] for name in imported(ast.walk(tree))}
-        name = path.relative_to(PACKAGE).as_posix()
-        assert not modules & {"pickle", "marshal", "shelve", "dill", "yaml"}, name
-        assert "eval" not in {*called(tree)}, name
-    for name, tree in linting_modules():
-        assert not {*called(tree)} & {"eval", "exec", "__import__", "os.system", "os.popen"}, name
-        modules = {*imported(ast.walk(tree))}
-        starts = modules & {"subprocess", "socket", "ctypes", "multiprocessing", "urllib.request"}
+    for module in package_modules():
+        modules = {name.partition(".")[0] for name in module.imports}
+        assert not modules & {"pickle", "marshal", "shelve", "dill", "yaml"}, module.name
+        assert "eval" not in module.called, module.name
+        if not module.lints:
+            continue
+        runs = {"eval", "exec", "__import__", "os.system", "os.popen"}
+        assert not module.called & runs, module.name
+        starts = module.imports & {
+            "subprocess", "socket", "ctypes", "multiprocessing", "urllib.request"
+        }  # fmt: skip
         # git is asked for changed lines, with --diff-base only.
-        assert starts <= ({"subprocess"} if name == "changed_lines.py" else set()), name
+        own = {"subprocess"} if module.name == "changed_lines.py" else set()
+        assert starts <= own, module.name
 
 
 def test_imports_by_name_are_of_this_package_alone() -> None:
-    for name, tree in linting_modules():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-                text = ast.unparse(node.args[0])
-                assert "__name__" in text or "sampler_lint" in text or text == "FORMATS[name]", name
+    by_name = [
+        (module.name, ast.unparse(call.args[0]))
+        for module in package_modules()
+        if module.lints
+        for call in module.calls
+        if called(call).endswith("import_module")
+    ]
+    assert by_name
+    for name, text in by_name:
+        assert "__name__" in text or "sampler_lint" in text or text == "FORMATS[name]", name
 
 
 # -- time

@@ -26,6 +26,7 @@ from sampler_lint.analysis.named_stores import NamedStore, fills_dict, may_spell
 from sampler_lint.analysis.reaching import definitions, may_run_before, surely_runs_before
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    NONE,
     AnyModule,
     ClassRef,
     Ext,
@@ -177,7 +178,7 @@ class Attributes(Containers):
         )
 
     def _keep(self, kept: Var, value: Value) -> None:
-        if isinstance(value, (ExtObj, Obj, Pack, Table)) or value == _NONE:
+        if isinstance(value, (ExtObj, Obj, Pack, Table)) or value == NONE:
             self._add(kept, value)
 
     def field(self, obj: Obj, name: str) -> Var:
@@ -620,11 +621,8 @@ class Attributes(Containers):
                 if not is_closed(value):
                     found.add(unknown)
                 elif not self._surely_has(value, name, site):
-                    found.add(Lit(None, "NoneType"))
+                    found.add(NONE)
         return frozenset(found or {unknown})
-
-
-_NONE = Lit(None, "NoneType")
 
 
 def _given_by_name(call: Call, name: str) -> Expr | None:

@@ -27,6 +27,7 @@ from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.decorators import is_returned, returns_another
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    NONE,
     AnyModule,
     ClassRef,
     Ext,
@@ -200,7 +201,7 @@ class Calls(Attributes):
         elif (given := handed_back(dotted, call)) is not None:
             self._flow(self._expr(given), var)
         elif dotted.endswith(".__init__"):
-            self._add(var, Lit(None, "NoneType"))
+            self._add(var, NONE)
         else:
             self._add(var, ExtObj(dotted, call))
 
@@ -232,8 +233,7 @@ class Calls(Attributes):
             self._add(var, AnyModule(name, call))
             return
         path = self.project.imports.find(name, self.project.module_of(call.scope)) if name else None
-        made = ExtObj("importlib.import_module", call)
-        self._add(var, made if path is None else ModRef(path))
+        self._add(var, ExtObj("importlib.import_module", call) if path is None else ModRef(path))
 
     def _apply_next(self, value: Ext, call: Call, var: Var) -> None:
         """``next(it)`` calls the ``__next__`` of an object of the tree."""
@@ -323,7 +323,7 @@ class Calls(Attributes):
             if stmt.value is not None and not self._gives_itself(stmt.value, value, var):
                 self._flow_in_call(stmt.value, function, call, var)
         if not any(stmt.value is not None for stmt in function.returns):
-            self._add(var, Lit(None, "NoneType"))
+            self._add(var, NONE)
 
     def _decorate(self, function: Function, var: Var) -> None:
         def sink(decorator: Value) -> None:
@@ -350,7 +350,7 @@ class Calls(Attributes):
                 if stmt.value is not None:
                     self._flow(self._expr(stmt.value), var)
             if not any(stmt.value is not None for stmt in function.returns):
-                self._add(var, Lit(None, "NoneType"))
+                self._add(var, NONE)
 
         return self._get(("returned", function), start)
 

@@ -26,9 +26,11 @@ from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.calls import Calls
 from sampler_lint.analysis.declared import Declared
+from sampler_lint.analysis.narrowing import is_not_none
 from sampler_lint.analysis.reaching import reaching
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    NONE,
     AnyModule,
     ClassRef,
     Ext,
@@ -86,7 +88,10 @@ class Flow(Calls):
     def _expr(self, expr: Expr) -> Var:
         var = self._vars.get(expr)
         if var is None and isinstance(expr, Name):
-            var = self._vars[expr] = self._read(expr)  # what the variable holds, and no more
+            var = self._read(expr)  # what the variable holds, and no more
+            if is_not_none(expr):
+                var = self._but_none(var)
+            self._vars[expr] = var
         return var or self._get(expr, partial(self._start_expr, expr))
 
     def _start_expr(self, expr: Expr, var: Var) -> None:
@@ -96,7 +101,10 @@ class Flow(Calls):
             else:
                 self._add(var, Lit(expr.value, type(expr.value).__name__))
         elif isinstance(expr, Attr):
-            self._on(self._expr(expr.value), lambda value: self._attribute(value, expr.name, var))
+            kept = self._get(("asked for", expr), lambda _: None) if is_not_none(expr) else var
+            self._on(self._expr(expr.value), lambda value: self._attribute(value, expr.name, kept))
+            if kept is not var:
+                self._flow(self._but_none(kept), var)
         elif isinstance(expr, Call):
             self._start_call(expr, var)
         elif isinstance(expr, Comp) and expr.table is not None:
@@ -147,6 +155,14 @@ class Flow(Calls):
                 self._flow(self._binding(binding, scope), var)
 
         return self._get(key, start)
+
+    def _but_none(self, source: Var) -> Var:
+        """What a variable holds where it certainly is not None."""
+
+        def start(var: Var) -> None:
+            self._on(source, lambda value: None if value == NONE else self._add(var, value))
+
+        return self._get(("but None", source), start)
 
     def _variable(self, scope: Scope, name: str) -> Var:
         """The variable ``name`` as seen from ``scope``, whatever the order of statements."""

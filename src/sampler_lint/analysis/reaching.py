@@ -37,17 +37,22 @@ def reaching(name: Name) -> list[Binding] | None:
     bindings = name.scope.bindings.get(name.id)
     if not bindings or len(bindings) == 1:
         return None
-    inside = _of_comprehension(name, bindings)
+    inside = _of_comprehension(name)
     if inside:
         return inside
     return reaching_at(name.scope, name.id, name.stmt)
 
 
-def _of_comprehension(name: Name, bindings: list[Binding]) -> list[Binding]:
+def _of_comprehension(name: Name) -> list[Binding]:
     """The bindings of the innermost comprehension around a read that binds its name."""
+    known: dict[tuple[Scope, str], list[Binding]]
+    known = name.scope.module.memo.setdefault(_of_comprehension, {})
+    if (name.scope, name.id) not in known:
+        bindings = name.scope.bindings[name.id]
+        known[name.scope, name.id] = [each for each in bindings if each.within is not None]
     around = [
         binding
-        for binding in bindings
+        for binding in known[name.scope, name.id]
         if binding.within is not None
         and binding.stmt is name.stmt
         and holds(binding.within, name)

@@ -47,6 +47,9 @@ class Lit:
     kind: str
 
 
+NONE = Lit(None, "NoneType")
+
+
 @dataclass(frozen=True, slots=True)
 class Ext:
     """A module, class, function or constant outside the tree, by canonical dotted name."""

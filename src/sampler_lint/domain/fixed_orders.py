@@ -343,13 +343,16 @@ def _is_drawn_in(model: Model, found: Reach) -> bool:
 
 
 def _items(model: Model, found: Reach) -> Iterator[tuple[str, Index]]:
-    """Each ``self.name[…]`` in the code, by a local name too, with the name."""
+    """Each ``self.name[…]`` in the code, with the name; also of a variable that holds it."""
     for function in found.functions:
-        for node in nodes_in(statements(function.body)):
-            if isinstance(node, Index):
-                for owner in ends(model.flow, node.value, Hop.ASSIGNED):
-                    if isinstance(owner, Attr) and self_class(owner.value) is not None:
-                        yield owner.name, node
+        for stmt in statements(function.body):
+            for expr in expressions(stmt):
+                for node in walk(expr):
+                    if not isinstance(node, Index):
+                        continue
+                    for owner in ends(model.flow, node.value, Hop.ASSIGNED):
+                        if isinstance(owner, Attr) and self_class(owner.value) is not None:
+                            yield owner.name, node
 
 
 def _is_numbered(model: Model, index: Index) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.errors import RaisedError
@@ -45,6 +45,8 @@ class Turn:
     """Whether it would have yielded more, for ever perhaps."""
     length_raised: RaisedError | None = None
     """What ``len()`` raises."""
+    numbers: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """The whole numbers that the object keeps, after the pass."""
 
     @property
     def count(self) -> int:
@@ -102,6 +104,8 @@ class Trial(NamedTuple):
     """Whether the one optional argument that is given is a flag or a text, not a number."""
     says_uneven: bool = False
     """Whether that argument says itself that ranks may differ."""
+    counts_hold: bool = False
+    """Whether as many are yielded of other data, where the outcome hangs on it."""
 
     @property
     def raised(self) -> RaisedError | None:

@@ -120,7 +120,8 @@ def turn_of(
     of_all = Data.asked_of_all - asked[1]
     of_samples = Data.asked - asked[0] - of_all
     from_data = of_all + of_samples > 0, of_all > 0 and of_samples > 0
-    how = (*from_data, seeds, goes_on, length_raised)
+    numbers = tuple((k, v) for k, v in instance.attributes.items() if type(v) is int)
+    how = (*from_data, seeds, goes_on, length_raised, numbers)
     return Turn(rank, outcome, length, later, raised, *how)
 
 

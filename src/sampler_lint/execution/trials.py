@@ -176,7 +176,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         failing = _failing([*each(interpreter, spec, _WORLDS)])
         spec.settled = settled
     trials = Trials(
-        tuple(usual),
+        tuple(_with_other_data(interpreter, spec, usual)),
         tuple(tiny),
         failing=failing,
         barren=barren,
@@ -484,6 +484,19 @@ def _usual(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> 
             yield trial
 
 
+def _with_other_data(interpreter: Interpreter, spec: SetUp, usual: list[Trial]) -> list[Trial]:
+    """The usual worlds, with whether what is dropped hangs on the data in any of them."""
+    asked = [trial for trial in usual if trial.from_data and trial.world.drop_last]
+    if not asked:
+        return usual
+    spec.dense = not spec.dense
+    others = [*each(interpreter, spec, tuple(trial.world for trial in asked))]
+    spec.dense = not spec.dense
+    if [trial.counted for trial in others] != [trial.counted for trial in asked]:
+        return usual
+    return [trial._replace(counts_hold=trial in asked) for trial in usual]
+
+
 def try_around(
     interpreter: Interpreter, cls: Class, parameter: str, inner: Class
 ) -> tuple[Trial, ...]:
@@ -505,22 +518,42 @@ def try_around(
 def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator[Trial]:
     """Worlds in which one optional argument is given; none for an option not understood.
 
-    A class that knows nothing of ranks does the same on each of them.
+    Then those with two flags that go each by itself. A class that knows nothing of ranks does the
+    same on each of them.
     """
     worlds = _SOME if sharded else tuple(world._replace(ranks=1) for world in _SOME)
+    flags: list[tuple[str, Any]] = []
     for option in itertools.islice(
         itertools.chain(spec.options(), other_texts(spec)), MOST_OPTIONS
     ):
-        try:
-            trials = [one_trial(interpreter, spec, world, option) for world in worlds]
-        except SILENT:
-            continue
-        # It may refuse what does not go with the option.
-        built = [trial for trial in trials if trial.turns or trial.raised is None]
-        if len(built) > 1 and all(trial.raised is None for trial in built):
-            is_flag = isinstance(option[1], (bool, str))
-            uneven = says_uneven("=".join(map(str, option)))
-            yield from (t._replace(is_flagged=is_flag, says_uneven=uneven) for t in built)
+        trials = _given(interpreter, spec, worlds, option)
+        if trials and isinstance(option[1], bool):
+            flags.append(option)
+        yield from trials
+    if spec.settled is None:
+        for spec.settled, option in itertools.islice(
+            itertools.combinations(flags, 2), MOST_OPTIONS
+        ):
+            yield from _given(interpreter, spec, worlds, option)
+        spec.settled = None
+
+
+def _given(
+    interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...], option: tuple[str, Any]
+) -> list[Trial]:
+    """Worlds in which an optional argument is given, if it is understood."""
+    try:
+        trials = [one_trial(interpreter, spec, world, option) for world in worlds]
+    except SILENT:
+        return []
+    # It may refuse what does not go with the option.
+    built = [trial for trial in trials if trial.turns or trial.raised is None]
+    if len(built) < 2 or any(trial.raised is not None for trial in built):
+        return []
+    is_flag = isinstance(option[1], (bool, str))
+    given = (option, spec.settled or ())
+    uneven = any(says_uneven("=".join(map(str, each))) for each in given)
+    return [trial._replace(is_flagged=is_flag, says_uneven=uneven) for trial in built]
 
 
 def _second_passes(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

@@ -21,6 +21,7 @@ from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import (
     blocks,
+    built_by_itself,
     expressions,
     inherited,
     leaves,
@@ -194,12 +195,20 @@ def _names(model: Model, owner: Value) -> set[str] | None:
             names |= entry.attributes | entry.methods | set(entry.params) | entry.keywords
         return names | _OF_ITERATORS
     names = set()
-    for cls in (owner.cls, *model.flow.subclasses(owner.cls)):
+    heirs = () if _is_exact(owner) else model.flow.subclasses(owner.cls)
+    for cls in (owner.cls, *heirs):
         attributes = model.attributes(cls)
         if attributes.open is not None:
             return None
         names |= attributes.names
     return names
+
+
+def _is_exact(obj: Obj) -> bool:
+    """Whether an object certainly is of its class itself, as a call by the class's name builds."""
+    if obj.site is None or built_by_itself(obj.site) is not None:
+        return False
+    return last_name(obj.site.func) not in {None, "__class__"}
 
 
 #: What an iterator has: the points-to analysis takes what `iter` gives for the object itself;

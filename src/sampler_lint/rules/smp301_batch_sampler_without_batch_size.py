@@ -90,7 +90,7 @@ class BatchSamplerWithoutBatchSize(Rule):
                 continue
             trainers = injection.trainers(module)
             assumes = (
-                _is_for_others(model, module, cls) or _hides_its_size(cls)
+                _is_for_others(model, module, cls) or _hides_its_size(model, cls)
             ) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
@@ -117,7 +117,7 @@ class BatchSamplerWithoutBatchSize(Rule):
     def _suspect(
         self, model: Model, module: Module, cls: Class, missing: list[str], failure: str | None
     ) -> Suspect:
-        size = _batch_size(cls) if "batch_size" in missing else ("", Applicability.SAFE)
+        size = _batch_size(model, cls) if "batch_size" in missing else ("", Applicability.SAFE)
         lacks = " and no ".join(f"`{name}`" for name in missing)
         reader = "frameworks read" if failure is None else "the framework used here reads"
         sets = size is not None and size[0]
@@ -147,7 +147,7 @@ class BatchSamplerWithoutBatchSize(Rule):
 def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
     where = model.module_of(cls)
     missing = [read.name]
-    size = _batch_size(cls) if read.name == "batch_size" else ("", Applicability.SAFE)
+    size = _batch_size(model, cls) if read.name == "batch_size" else ("", Applicability.SAFE)
     can_set = size is not None and read.name != "sampler"
     fix = partial(_set_missing, model, cls, missing, *size) if size and can_set else None
     return Suspect(
@@ -168,9 +168,9 @@ def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
     return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
 
 
-def _hides_its_size(cls: Class) -> bool:
+def _hides_its_size(model: Model, cls: Class) -> bool:
     """Whether the batches have one size, which the class is told and keeps under another name."""
-    size = _batch_size(cls)
+    size = _batch_size(model, cls)
     return size is not None and bool(size[0]) and size[1] is Applicability.SAFE
 
 
@@ -205,7 +205,7 @@ def _needs_missing(
 # --------------------------------------------------------------------------- the size
 
 
-def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
+def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
     """The code that gives the number of samples in a batch from ``__init__``'s own names."""
     init = cls.method("__init__")
     if init is None:
@@ -234,7 +234,28 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
         return " + ".join(name for name, _ in terms), applicability
     if terms:
         return None
+    shown = _shown_by_trials(model, cls) & set(stored)
+    if shown:
+        name = min(shown, key=list(stored).index)
+        is_kept = name not in _changed_later(cls, init)
+        return f"self.{name}", Applicability.SAFE if is_kept else Applicability.UNSAFE
     return _product(cls, init, params, stored)
+
+
+def _shown_by_trials(model: Model, cls: Class) -> set[str]:
+    """The attributes that hold the size of the batches wherever the class is tried."""
+    shown: set[str] | None = None
+    sizes = set()
+    trials = model.trials(cls)
+    for trial in trials.usual or trials.guessed:
+        for turn in trial.turns:
+            size = max((len(batch) for batch in turn.yielded or () if _is_batch(batch)), default=0)
+            if size:
+                names = {name for name, number in turn.numbers if number == size}
+                shown = names if shown is None else shown & names
+                sizes.add(size)
+    # Of several, one may be the same by chance, where all worlds have one size.
+    return shown if shown and (len(sizes) > 1 or len(shown) == 1) else set()
 
 
 def _varies(model: Model, cls: Class) -> bool:

@@ -165,7 +165,9 @@ class EpochOnlyOnSampler(Rule):
             certain = not any(isinstance(v, Unknown) for v in values)
             paths = {found for _, found in missed}
             only = len(missed) == len(loaders) and len(paths) == 1
-            direct = only and certain and not library and not is_handed_in(loader, loaders)
+            # A guard says that others may come, where other files hand the loader in.
+            others = is_handed_in(loader, loaders) and is_guarded(call, origin)
+            direct = only and certain and not library and not others
 
             def fix(editor: Editor) -> Fix | None:
                 if direct:

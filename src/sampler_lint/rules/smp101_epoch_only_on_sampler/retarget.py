@@ -66,12 +66,16 @@ _OTHERS = "other loaders than those seen may come here"
 
 
 def use_helper(call: Call, receiver: Expr, loader: Expr, editor: Editor) -> Fix | None:
-    """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``."""
-    if _is_only_told(call, receiver):
+    """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``.
+
+    Also where nothing asks: a loader without such a sampler raises as it did before.
+    """
+    is_told_at_once = isinstance(call.func, Attr) and call.func.value is receiver
+    found = _guard(call, receiver)
+    if _is_only_told(call, receiver) or (is_told_at_once and found is None):
         name = _helper(editor, "")
         editor.replace(receiver, f"{name}({text_of(editor.source, loader)})")
         return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, _OTHERS)
-    found = _guard(call, receiver)
     if found is None or not isinstance(receiver, Attr) or not isinstance(call.func, Attr):
         return None  # what was got by its name stays the method of the sampler that was asked
     stmt, asking = found

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.origins import given_by, is_one_object
 from sampler_lint.analysis.reaching import is_surely_set
-from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import NONE, Lit, Obj, Unknown, Value
 from sampler_lint.domain.concepts import ITERATED
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epoch_calls import Built, Carrier
@@ -202,7 +202,7 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> Receiver |
         reachable: set[Value] = set()
         for loader in loaders:
             given = model.passed_to(loader, reached.path[0])
-            reachable |= given or {Lit(None, "NoneType")}
+            reachable |= given or {NONE}
         if reached.path == ("batch_sampler", "sampler"):
             reachable = {
                 inner

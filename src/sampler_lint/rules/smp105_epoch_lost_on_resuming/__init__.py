@@ -26,7 +26,12 @@ from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
 )
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import begin_there, count_on
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.kept import made_before
-from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import set_back, skipped, used_up
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import (
+    set_back,
+    skipped,
+    taken_back,
+    used_up,
+)
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Const, Expr, For, If, Loop, Name
 
@@ -48,7 +53,8 @@ class EpochLostOnResuming(Rule):
         `__iter__` resets it before anything is read (`start, self.start = self.start, 0`, and
         then `return`): a loader with workers calls `iter()` twice and uses the second iterator.
         So is a sampler whose `__iter__` sets to 0 what `load_state_dict` has restored, before
-        anything reads it.
+        anything reads it, and a `set_epoch` in the loop that leaves out an argument by which a
+        resumed run has told the sampler where to begin.
 
         Also reports a sampler or dataset whose `state_dict` leaves out a number that each pass
         adds to and seeds its order with, or (likely) is never restored where the optimizer is; a
@@ -101,6 +107,7 @@ class EpochLostOnResuming(Rule):
         """Look at each epoch loop that begins as in a new run, and at what forgets its begin."""
         yield from used_up(model)
         yield from set_back(model)
+        yield from taken_back(model)
         yield from made_before(model)
         yield from left_out(model)
         yield from never_saved(model)

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
+from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only, origins, scope_of
+from sampler_lint.analysis.reaching import may_run_before
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.batches import is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, GIVES_STATE, ITERATED, RANGES, RESTORES
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
+from sampler_lint.domain.fixed_orders import may_be_drawn_again
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up
 from sampler_lint.domain.passes import Pass
@@ -48,6 +51,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Loop,
     Name,
+    Param,
     Simple,
     Stmt,
     Store,
@@ -334,6 +338,66 @@ def set_back(model: Model) -> Iterator[Suspect]:
                 why=(Related(model.place(given.scope, given.stmt), "it is restored here"),),
             )
             break
+
+
+def taken_back(model: Model) -> Iterator[Suspect]:
+    """The calls of each epoch that leave out the position which a resumed run has told before."""
+    for _, cls in model.classes():
+        setter = cls.method("set_epoch")
+        if setter is None or not model.is_sampler_class(cls):
+            continue
+        for store in setter.stores:
+            name = store.value.id if isinstance(store.value, Name) else ""
+            param = setter.param(name)
+            if param is None or param.default is None or store.stmt.block is not setter.body:
+                continue
+            calls = model.flow.callers(setter)
+            told = [call for call in calls if _tells_restored(model, setter, param, call)]
+            without = [call for call in calls if passed(setter, param, call) is MISSING]
+            if told:  # a class beside it may have a loop of its own
+                without.sort(key=lambda call: call.scope.module is not told[0].scope.module)
+            for call in without if told else ():
+                if _takes_back(model, call, told[0]):
+                    yield Suspect(
+                        model.module_of(call.scope),
+                        call,
+                        f"`{unparse(call.func)}` takes back the `{name}` that was restored",
+                        effect="a resumed run begins its epoch anew: samples are read a second "
+                        "time",
+                        advice=f"pass `{name}` here in the epoch that is resumed",
+                        why=(Related(model.place(told[0].scope, told[0]), "it is restored here"),),
+                    )
+                    break
+
+
+def _tells_restored(model: Model, setter: Function, param: Param, call: Call) -> bool:
+    """Whether a call, which no loop repeats, passes what a checkpoint holds."""
+    given = passed(setter, param, call)
+    if not isinstance(given, Expr) or may_be_drawn_again(model, call):
+        return False
+    return depends_on(model.flow, given, partial(is_loaded, model)) is not None
+
+
+def _takes_back(model: Model, call: Call, told: Call) -> bool:
+    """Whether a call of each epoch runs after another, and asks nothing that the other tells."""
+    if call.stmt is None or not may_run_before(told.stmt, call.stmt):
+        return False
+    if not may_be_drawn_again(model, call) or is_test(model.module_of(call.scope)):
+        return False
+    numbers = {
+        last_name(node)
+        for one in (call, told)
+        for arg in one.args
+        for node in walk(arg.value)
+        if isinstance(node, (Name, Attr))
+    }
+    return not any(
+        last_name(node) in numbers
+        for stmt in call.stmt.ancestors()
+        if isinstance(stmt, If)
+        for node in walk(stmt.test)
+        if isinstance(node, (Name, Attr)) and self_class(node) is None
+    )
 
 
 def _zeroed(store: Store) -> str | None:

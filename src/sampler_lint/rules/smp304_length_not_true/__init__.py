@@ -34,22 +34,22 @@ class LengthNotTrue(Rule):
     What it does:
         Simulates the class: an interpreter built into the linter (your code is neither imported nor
         run) builds the sampler for a few small datasets, ranks and batch sizes, counts what
-        `__iter__` yields and compares it with `__len__`. Reports a class whose length is wrong
-        for one of them, or with another flag or text that its constructor offers, with the
-        numbers, and as `likely` one whose length is wrong once an optional number is given; a
-        `__len__` that reads what only `__iter__` sets, that is 0 until a pass fills a list, or
-        that returns nothing or a float; a `__len__` inherited from torch under an `__iter__` that
-        skips samples; and a generator whose `next()` finds nothing left, also around other
-        samplers in this repository. Arguments whose type is not known get a value that the class
-        can use; then a length counts that is wrong in every case, or, where other values change
-        nothing, in those in which something is left over; as `likely` also one that is wrong in
-        some cases and, with the same values, true in others. Also reports a class that yields
-        nothing in any case, although its length is not 0, or whose second pass is not as long,
-        and `len(...)` of a sampler that has no `__len__` or of a loader that is given it. Where a
-        class cannot be followed, a length is wrong that always differs by the same number from
-        what is yielded of the same attribute; of a sampler that never ends, one that is always
-        one more than an epoch has. Not reported for a class that the interpreter cannot follow
-        otherwise, and for a `__len__` that says it is an estimate.
+        `__iter__` yields and compares it with `__len__`. Reports a class whose length is wrong for
+        one of them, or with another flag or text that its constructor offers, or two flags, with
+        the numbers, and as `likely` one whose length is wrong once an optional number is given; a
+        `__len__` that reads what only `__iter__` sets, that is 0 until a pass fills a list, or that
+        returns nothing or a float; a `__len__` inherited from torch under an `__iter__` that skips
+        samples; and a generator whose `next()` finds nothing left, also around other samplers in
+        this repository. Arguments whose type is not known get a value that the class can use; then
+        a length counts that is wrong in every case, or, where other values change nothing, in those
+        in which something is left over; as `likely` also one that is wrong in some cases and, with
+        the same values, true in others. Also reports a class that yields nothing in any case,
+        although its length is not 0, or whose second pass is not as long, and `len(...)` of a
+        sampler that has no `__len__` or of a loader that is given it. Where a class cannot be
+        followed, a length is wrong that always differs by the same number from what is yielded of
+        the same attribute; of a sampler that never ends, one that is always one more than an epoch
+        has. Not reported for a class that the interpreter cannot follow otherwise, and for a
+        `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the

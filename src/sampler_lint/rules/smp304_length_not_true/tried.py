@@ -98,7 +98,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
     who = f"on rank {turn.rank}, " if trial.world.ranks > 1 and differ(trial) else ""
     story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
-    some = " (for some data)" if trial.from_data else ""
+    some = " (for some data)" if trial.from_data and not trial.counts_hold else ""
     where, node = place(model, module, cls, length, iterate, trial)
     why = () if iterate is None else (Related(model.place(iterate, iterate), "yielded here"),)
     fix: Fixer | None = partial(_corrected, model, module, cls, length)
@@ -302,7 +302,7 @@ def runs_dry(model: Model, cls: Class) -> Suspect | None:
             or not (isinstance(error.node, ast.Call) and ast.unparse(error.node.func) == "next")
         ):
             continue
-        some = " (for some data)" if trial.from_data else ""
+        some = " (for some data)" if trial.from_data and not trial.counts_hold else ""
         cause = ""
         if inside is not None:
             cause = f"; `{inside.name}` yields fewer than its `len()` says"
@@ -339,14 +339,16 @@ def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
 
 def _is_wrong(trial: Trial) -> bool:
     counts = {turn.count for turn in trial.turns}
-    if len(counts) > 1 and counts & {turn.length for turn in trial.turns}:
+    is_uneven_meant = trial.says_uneven
+    if len(counts) > 1 and counts & {t.length for t in trial.turns} and not is_uneven_meant:
         return False  # a true length once the ranks are even, which is another rule's
     return _is_wrong_apart(trial)
 
 
 def _is_wrong_apart(trial: Trial) -> bool:
     """Whether the length is wrong on a rank, which may have another number than the others."""
-    if trial.raised is not None or (trial.from_data and trial.world.drop_last):
+    drops_by_data = trial.from_data and trial.world.drop_last and not trial.counts_hold
+    if trial.raised is not None or drops_by_data:
         return False
     if any(turn.from_apart for turn in trial.turns):
         return False

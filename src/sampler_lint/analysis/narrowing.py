@@ -1,0 +1,132 @@
+"""What a test leaves out: that a name or an attribute is ``None``, where it was asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from sampler_lint.analysis.reaching import may_run_before, surely_runs_before
+from sampler_lint.syntax.navigation import leaves, statements
+from sampler_lint.syntax.nodes import (
+    EQUAL,
+    UNEQUAL,
+    Assign,
+    Attr,
+    Choice,
+    Compare,
+    Const,
+    Expr,
+    If,
+    Name,
+    Scope,
+    Stmt,
+    Unary,
+    dotted,
+)
+
+#: The tests for one name of a scope that tell whether it is None, and where it is bound anew.
+_Asked = tuple[list[If], list[Stmt]]
+
+
+def is_not_none(read: Name | Attr) -> bool:
+    """Whether a test on the way to a read leaves out that it gives None.
+
+    It stands around the read, or above it with a block that fills what is None or leaves:
+    ``if self.data is None: self.data = load()``.
+    """
+    stmt, scope = read.stmt, read.scope
+    asked = _asked(scope)
+    if stmt is None or not asked or stmt.scope is not scope:
+        return False
+    name = dotted(read)
+    if name not in asked:
+        return False
+    tests, bound = asked[name]
+    for test in tests:
+        if _stands_in(stmt, test.body):
+            begins = test.body[0].order if _leaves_out(test.test, name, True) else None
+        elif _stands_in(stmt, test.orelse):
+            begins = test.orelse[0].order if _leaves_out(test.test, name, False) else None
+        else:
+            is_filled = (
+                surely_runs_before(test, stmt)
+                and _leaves_out(test.test, name, False)
+                and (_fills(test.body, name) or leaves(test.body[-1]))
+            )
+            begins = test.last_order + 1 if is_filled else None
+        if begins is not None and not any(
+            begins <= each.order and may_run_before(each, stmt) for each in bound
+        ):
+            return True
+    return False
+
+
+def _asked(scope: Scope) -> dict[str, _Asked]:
+    """What of a scope is asked for, by its dotted name."""
+    known: dict[Scope, dict[str, _Asked]] = scope.module.memo.setdefault(_asked, {})
+    if scope not in known:
+        tests: defaultdict[str, list[If]] = defaultdict(list)
+        body = [stmt for stmt in statements(scope.body) if isinstance(stmt, If)]
+        for stmt in body:
+            for name in set(_names_asked(stmt.test)):
+                tests[name].append(stmt)
+        bound: dict[str, list[Stmt]] = {name: [] for name in tests}
+        for store in scope.stores if tests else ():
+            bound.get(dotted(store.target) or "", []).append(store.stmt)
+        for name in tests:
+            for binding in scope.bindings.get(name, ()):
+                if binding.stmt is not None:
+                    bound[name].append(binding.stmt)
+        known[scope] = {name: (found, bound[name]) for name, found in tests.items()}
+    return known[scope]
+
+
+def _names_asked(test: Expr) -> Iterator[str]:
+    if isinstance(test, Choice) and test.kind in {"and", "or"}:
+        for option in test.options:
+            yield from _names_asked(option)
+    elif isinstance(test, Unary) and test.op == "Not":
+        yield from _names_asked(test.operand)
+    else:
+        asked = test.left if _compares_with_none(test) else test
+        name = dotted(asked)
+        if name is not None:
+            yield name
+
+
+def _leaves_out(test: Expr, name: str, outcome: bool) -> bool:
+    """Whether what is None cannot give a test that outcome."""
+    if isinstance(test, Choice) and test.kind in {"and", "or"}:
+        return (test.kind == "and") is outcome and any(
+            _leaves_out(option, name, outcome) for option in test.options
+        )
+    if isinstance(test, Unary) and test.op == "Not":
+        return _leaves_out(test.operand, name, not outcome)
+    if _compares_with_none(test):
+        return dotted(test.left) == name and (test.ops[0] in UNEQUAL) is outcome
+    return outcome and dotted(test) == name
+
+
+def _compares_with_none(test: Expr) -> TypeGuard[Compare]:
+    return (
+        isinstance(test, Compare)
+        and len(test.ops) == 1
+        and test.ops[0] in EQUAL | UNEQUAL
+        and isinstance(test.rights[0], Const)
+        and test.rights[0].value is None
+    )
+
+
+def _stands_in(stmt: Stmt, block: list[Stmt]) -> bool:
+    return bool(block) and block[0].order <= stmt.order <= block[-1].last_order
+
+
+def _fills(block: list[Stmt], name: str) -> bool:
+    """Whether a block sets it to something else than None."""
+    return any(
+        isinstance(stmt, Assign)
+        and any(dotted(target) == name for target in stmt.targets)
+        and not (isinstance(stmt.value, Const) and stmt.value.value is None)
+        for stmt in block
+    )

@@ -671,8 +671,42 @@ def test_returns(tmp_path: Path, source: str) -> None:
         def main(loader=None):
             if loader is None:
                 loader = DataLoader(a)  # is DataLoader(a)
+            probe_loader("x", loader)
+        main()
+    """,
+    parameter_default_none_or_not="""
+        def main(loader=None):
+            if verbose:
+                loader = DataLoader(a)  # is DataLoader(a)
             probe_loader("x", loader)  # is None
         main()
+    """,
+    handed_through_a_call="""
+        def restored(loader):
+            if verbose:
+                return loader
+            return loader
+        def load(loader):
+            loader = restored(loader)
+            return loader, 1
+        def main():
+            loader, _ = load(DataLoader(a))  # is DataLoader(a)
+            probe_loader("x", loader)
+        def other():
+            loader, _ = load(DataLoader(b))
+    """,
+    handed_through_a_named_tuple="""
+        from typing import NamedTuple
+        class State(NamedTuple):
+            step: int
+            loader: object
+        def load(loader):
+            return State(1, loader)
+        def main():
+            _, loader = load(DataLoader(a))  # is DataLoader(a)
+            probe_loader("x", loader)
+        def other():
+            _, loader = load(DataLoader(b))
     """,
     try_="""
         def main():

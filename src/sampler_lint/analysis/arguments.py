@@ -11,6 +11,7 @@ from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Arg,
     Attr,
+    Binding,
     Call,
     Choice,
     Class,
@@ -270,3 +271,19 @@ def table_entry(table: Table, name: str) -> Expr | None:
 def is_closed(table: Table) -> bool:
     """Whether every key of a dict display or ``dict(…)`` is seen."""
     return all(key is not ... for key, _ in table.entries)
+
+
+def takes_parameter(binding: Binding, function: Function) -> bool:
+    """Whether a local name is a parameter, or what a call gives that is handed one."""
+    if isinstance(binding.payload, Param):
+        return not (function.is_bound and binding.payload is function.params[0])
+    value = binding.value
+    return (
+        isinstance(value, Call)
+        and binding.how == "assign"
+        and not binding.path
+        and any(
+            isinstance(arg.value, Name) and function.param(arg.value.id) is not None
+            for arg in value.args
+        )
+    )

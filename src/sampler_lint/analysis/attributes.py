@@ -240,7 +240,9 @@ class Attributes(Containers):
         assert isinstance(obj.cls, Class)
         assert obj.site is not None
         given = given_as(obj.site, self.fields(obj.cls), name)
-        if given is not None:
+        if given is not None and obj.through is not None and isinstance(obj.site.scope, Function):
+            self._flow_in_call(given, obj.site.scope, obj.through, var)
+        elif given is not None:
             self._flow(self._expr(given), var)
         self._start_field(obj.cls, Obj(obj.cls), name, var)
 

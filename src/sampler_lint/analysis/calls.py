@@ -20,11 +20,13 @@ from sampler_lint.analysis.arguments import (
     handed_back,
     passed,
     remaining,
+    takes_parameter,
 )
 from sampler_lint.analysis.attributes import Attributes
 from sampler_lint.analysis.containers import TABLE_METHOD_NAMES, VIEWS
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.decorators import is_returned, returns_another
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
     NONE,
@@ -47,6 +49,7 @@ from sampler_lint.analysis.values import (
     Value,
     View,
     Why,
+    made_in,
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
 from sampler_lint.syntax.navigation import (
@@ -61,10 +64,10 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Bin,
+    Binding,
     Call,
     Choice,
     Class,
-    Comp,
     Const,
     Expr,
     Function,
@@ -376,12 +379,10 @@ class Calls(Attributes):
                 self._flow_in_call(option, function, call, var, *outer)
             return
         if isinstance(expr, Name) and expr.scope is function:
-            given = self._handed_in(expr, function, call)
-            if given is not None:
-                if outer:
-                    self._flow_in_call(given, outer[0][0], outer[0][1], var, *outer[1:])
-                else:
-                    self._flow(self._expr(given), var)
+            bindings = definitions(function, expr) if expr.id in function.bindings else []
+            if any(takes_parameter(binding, function) for binding in bindings):
+                for binding in bindings:
+                    self._bound_in_call(binding, frames, var)
                 return
         by_name = isinstance(expr, Call) and not (
             isinstance(expr.func, Name) and expr.func.id == "super"
@@ -396,7 +397,7 @@ class Calls(Attributes):
         function, call = frames[0]
 
         def sink(value: Value) -> None:
-            origin = _origin(value)
+            origin = made_in(value)
             if isinstance(value, Obj) and origin is function and value.through is None:
                 value = replace(value, through=call)
             elif isinstance(value, (Pack, Table)) and origin is function and not value.frames:
@@ -434,20 +435,21 @@ class Calls(Attributes):
             and any(stmt.value is not None for stmt in value.function.returns)
         )
 
-    @staticmethod
-    def _handed_in(name: Name, function: Function, call: Call) -> Expr | None:
-        """What ``call`` passes for a parameter that ``function`` never binds again."""
-        bindings = function.bindings.get(name.id, [])
-        param = bindings[0].payload if len(bindings) == 1 else None
-        if not isinstance(param, Param):
-            return None
-        is_method = function.is_bound
-        if is_method and param is function.params[0]:
-            return None
-        given = passed(function, param, call)
-        if given is MISSING:
-            given = param.default
-        return given if isinstance(given, Expr) else None
+    def _bound_in_call(self, binding: Binding, frames: tuple[Frame, ...], var: Var) -> None:
+        """Let flow what a local name is bound to: a parameter to what this call passes for it."""
+        (function, call), *outer = frames
+        given = binding.value if takes_parameter(binding, function) else None
+        if isinstance(binding.payload, Param):
+            given = passed(function, binding.payload, call)
+            given = binding.payload.default if given is MISSING else given
+        if not isinstance(given, Expr):
+            self._flow_out(self._binding(binding, function), frames, var)
+            return
+        seen = tuple(outer) if isinstance(binding.payload, Param) else frames
+        if seen:
+            self._flow_in_call(given, *seen[0], var, *seen[1:])
+        else:
+            self._flow(self._expr(given), var)
 
     def _register(
         self, function: Function, call: Call, bound: Value | None, target: Function
@@ -789,12 +791,3 @@ def _assigned(name: Name) -> Expr | None:
     """What a local name is assigned, where that is one thing and the whole of it."""
     bindings = name.scope.bindings.get(name.id, ())
     return bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
-
-
-def _origin(value: Value) -> Scope | None:
-    """The scope in which an object or a container is made."""
-    if isinstance(value, Obj):
-        return value.site.scope if value.site is not None else None
-    if isinstance(value, (Pack, Table)) and not isinstance(value.node, Comp):
-        return value.node.scope
-    return None

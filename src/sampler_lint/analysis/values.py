@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from sampler_lint.syntax.navigation import same
-from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Seq
+from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Scope, Seq
 
 
 class Why(Enum):
@@ -269,3 +269,12 @@ class Values(frozenset[Value]):
 
 Base: TypeAlias = "Class | str | Unknown"
 """An entry of a linearised hierarchy: a class of the tree, a dotted name, or a gap."""
+
+
+def made_in(value: Value) -> Scope | None:
+    """The scope in which an object or a container is made."""
+    if isinstance(value, Obj):
+        return value.site.scope if value.site is not None else None
+    if isinstance(value, (Pack, Table)) and not isinstance(value.node, Comp):
+        return value.node.scope
+    return None

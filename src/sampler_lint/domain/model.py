@@ -694,6 +694,26 @@ def calls_inside(cls: Class) -> Iterator[Call]:
 
 def _dynamic(cls: Class) -> str | None:
     """Why a class may have attributes that no assignment shows."""
+    made_up = made_up_by(cls)
+    handed = next(handing_itself(cls), None) if made_up is None else None
+    return f"{cls.name} passes itself to `{last_name(handed.func)}`" if handed else made_up
+
+
+def handing_itself(cls: Class) -> Iterator[Call]:
+    """The calls in a class that get the object itself, but for those that only look at it."""
+    for scope in scopes_inside(cls):
+        if _restores(cls, scope):
+            continue
+        for call in scope.calls:
+            if LOOKS.is_call(call) or ITERATES.is_call(call) or ASKS_BY_NAME.is_call(call):
+                continue
+            is_handed = any(self_class(arg.value) is cls for arg in call.args)
+            if is_handed and not _is_unbound_init(call):
+                yield call
+
+
+def made_up_by(cls: Class) -> str | None:
+    """What in a class may give it attributes by names that are not written."""
     if cls.makes_up_attributes:
         return f"{cls.name} defines __getattr__"
     if any(
@@ -703,24 +723,22 @@ def _dynamic(cls: Class) -> str | None:
     if not all(_is_plain(decorator) for decorator in cls.decorators):
         return f"{cls.name} is decorated"
     for scope in scopes_inside(cls):
-        if _restores(cls, scope):
-            continue
-        for call in scope.calls:
-            name = last_name(call.func)
-            by_name = isinstance(call.func, Name) and NAMESPACES.is_call(call)
-            if by_name or (name or "").strip("_") == "setattr":
-                return f"{cls.name} sets attributes by name"
-            if LOOKS.is_call(call) or ITERATES.is_call(call) or ASKS_BY_NAME.is_call(call):
-                continue
-            for arg in call.args:
-                if self_class(arg.value) is cls and not _is_unbound_init(call):
-                    return f"{cls.name} passes itself to `{name}`"
-        for read in scope.reads:
-            if read.name == "__dict__":
-                return f"{cls.name} uses __dict__"
-        for store in scope.stores:
-            if isinstance(store.target, Attr) and store.target.name == "__dict__":
-                return f"{cls.name} uses __dict__"
+        if not _restores(cls, scope) and (by := sets_by_name(scope)) is not None:
+            return f"{cls.name} {by}"
+    return None
+
+
+def sets_by_name(scope: Scope) -> str | None:
+    """In what way a scope may set attributes of some object by their names."""
+    for call in scope.calls:
+        name = (last_name(call.func) or "").strip("_")
+        # `eval` takes an expression, which assigns nothing.
+        by_name = isinstance(call.func, Name) and NAMESPACES.is_call(call) and name != "eval"
+        if by_name or name == "setattr":
+            return "sets attributes by name"
+    stored = (store.target for store in scope.stores)
+    if any(isinstance(each, Attr) and each.name == "__dict__" for each in (*scope.reads, *stored)):
+        return "uses __dict__"
     return None
 
 
@@ -741,10 +759,19 @@ def _restores(cls: Class, scope: Scope) -> bool:
     )
 
 
+def is_registered(cls: Class) -> bool:
+    """Whether a decorator puts the class where it is looked up by its name, to be built."""
+    return any(_is_called(decorator, "register") for decorator in cls.decorators)
+
+
 def _is_plain(decorator: Expr) -> bool:
     """Whether a class decorator adds no attributes: registries give the class back as it is."""
+    return _is_called(decorator, "register", "dataclass")
+
+
+def _is_called(decorator: Expr, *words: str) -> bool:
     name = last_name(decorator.func if isinstance(decorator, Call) else decorator) or ""
-    return name.lstrip("_").startswith(("register", "dataclass"))
+    return name.lstrip("_").startswith(words)
 
 
 def _is_unbound_init(call: Call) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import ClassRef, Obj
+from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Value
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
     EPOCH,
@@ -18,15 +18,27 @@ from sampler_lint.domain.concepts import (
     SAMPLER,
     Concept,
 )
-from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.conditions import contradict, tests
 from sampler_lint.domain.datasets import is_iterated
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, calls_inside, scopes_inside
-from sampler_lint.domain.ranks import is_about_processes
+from sampler_lint.domain.epoch_calls import is_nothing
+from sampler_lint.domain.model import (
+    DISTRIBUTED_SAMPLER,
+    Model,
+    calls_inside,
+    handing_itself,
+    is_registered,
+    made_up_by,
+    scopes_inside,
+    sets_by_name,
+)
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import same_role
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -86,14 +98,17 @@ class UndefinedAttribute(Rule):
         Reports reads of `self.x` in a class of samplers or iterable datasets where neither the
         class, nor a base, nor a subclass, nor an assignment from outside defines `x`, and reads
         in `__init__` before anything can have set `x`; and, elsewhere, `sampler.x` where the
-        object is certainly a sampler that has no `x`. Not reported when a base class is not
-        known, and when the class can get attributes by name (`setattr`, `__getattr__`,
-        `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where the loader is
-        built either with a `DistributedSampler` or with none or another one of torch, which has no
-        such method. Also reports a bare `x` that is defined nowhere, where the sampler has
-        `self.x`; and an attribute or local variable that is set under a flag (or another choice
-        that the constructor offers) and read without it, where a simulation of the class with
-        the other choice fails there.
+        object is certainly a sampler that has no `x`. Also `self.x` of a class that the program
+        builds, or registers, where `x` is named after a sampler, a loader or a dataset, or given to
+        `set_epoch`; only `likely` where what gets the object is not known. Not reported when a
+        base class is not known, and when the class can get attributes by name (`setattr`,
+        `__getattr__`, `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where
+        the loader is built either with a `DistributedSampler` or with none or another one of
+        torch, which has no such method, and one for several processes that one of several loaders
+        comes to without a sampler. Also reports a bare `x` that is defined nowhere, where the
+        sampler has `self.x`; and an attribute or local variable that is set under a flag (or
+        another choice that the constructor offers) and read without it, where a simulation of the
+        class with the other choice fails there.
 
     Why is this bad?
         The line raises `AttributeError`, often late: in a branch that never runs on one GPU, on
@@ -154,16 +169,24 @@ class UndefinedAttribute(Rule):
         yield from self._undefined(model, module, cls, reads, asked)
 
     def _keeper(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
-        """Samplers, loaders and datasets that a class which the tree builds never got."""
-        reads = [*_own_reads(cls, ITERATED)]
-        if reads and model.attributes(cls).open is None and _is_built(model, cls):
-            yield from self._undefined(model, module, cls, reads, _asked(cls))
+        """Samplers, loaders and datasets, and epochs to set, that a class of the tree never got."""
+        reads = [*_own_reads(cls, ITERATED), *_told(model).get(cls, ())]
+        if reads and _is_built(model, cls):
+            grade: Grade | None = Grade.CERTAIN
+            if model.attributes(cls).open is not None:
+                grade = _kept_by(model, cls)
+                reads = [read for read in reads if is_nothing(model.flow.values(read))]
+            if grade is not None:
+                for suspect in self._undefined(model, module, cls, reads, _asked(cls)):
+                    suspect.grade = grade
+                    yield suspect
 
     def _undefined(
         self, model: Model, module: Module, cls: Class, reads: list[Attr], asked: set[object]
     ) -> Iterator[Suspect]:
         defined = set(model.attributes(cls).names)
         subclasses: set[str] | None = None
+        is_open = False
         for read in reads:
             if read.name in defined or read.name in asked or _is_declared(read):
                 continue
@@ -176,9 +199,10 @@ class UndefinedAttribute(Rule):
                 for derived in model.flow.subclasses(cls):
                     below = model.attributes(derived)
                     subclasses |= below.names
-                    if below.open is not None:
+                    if below.open is not None and _kept_by(model, derived) is None:
                         return
-            if read.name in subclasses:
+                    is_open |= below.open is not None
+            if read.name in subclasses or (is_open and not is_nothing(model.flow.values(read))):
                 continue
             yield self._suspect(model, module, cls, read.scope, read, defined)
 
@@ -326,12 +350,51 @@ def _asked(cls: Class) -> set[object]:
     }
 
 
+def _kept_by(model: Model, cls: Class) -> Grade | None:
+    """How sure it is that what is seen to set attributes of a class is all; None if it is not.
+
+    Whoever gets the object may set some: what is not known is hardly made for that.
+    """
+    grade = Grade.CERTAIN
+    for each in model.flow.own_family(cls):
+        if made_up_by(each) is not None:
+            return None
+        for call in handing_itself(each):
+            for value in model.flow.values(call.func) or (None,):
+                inside: Iterable[Scope] = ()
+                if isinstance(value, FuncRef):
+                    inside = (value.function,)
+                elif isinstance(value, ClassRef):
+                    inside = scopes_inside(value.cls)
+                else:
+                    grade = Grade.LIKELY
+                if any(sets_by_name(scope) is not None for scope in inside):
+                    return None
+    return grade
+
+
+@remembered
+def _told(model: Model) -> dict[Class, list[Attr]]:
+    """What is read of ``self`` to set an epoch, by the class that reads it."""
+    found: dict[Class, list[Attr]] = {}
+    for call in model.epoch_setters:
+        for read in (node for arg in call.args for node in walk(arg.value)):
+            owner = self_class(read.value) if isinstance(read, Attr) else None
+            if owner is not None and isinstance(read, Attr) and not ITERATED.says(read.name):
+                found.setdefault(owner, []).append(read)
+    return found
+
+
 def _is_built(model: Model, cls: Class) -> bool:
-    """Whether the tree itself builds the class, so that no class of others need complete it."""
+    """Whether the tree itself builds the class, or one of it, so that no others complete it."""
     return any(
-        isinstance(value, ClassRef) and value.cls is cls
-        for call in model.project.calls_near(cls.name, cls)
-        for value in model.flow.values(call.func)
+        is_registered(each)
+        or any(
+            isinstance(value, ClassRef) and value.cls is each
+            for call in model.project.calls_near(each.name, each)
+            for value in model.flow.values(call.func)
+        )
+        for each in (cls, *model.flow.subclasses(cls))
     )
 
 
@@ -346,34 +409,76 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
             and sampler.name == "sampler"
         ):
             continue
-        loaders = model.flow.values(sampler.value)
-        if not loaders or not all(model.role(loader) == "loader" for loader in loaders):
-            continue
+        values = model.flow.values(sampler.value)
+        loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
         for loader in loaders:
-            assert isinstance(loader, Obj)
+            if not isinstance(loader.cls, str):
+                continue  # a subclass may do anything
             given = model.passed_to(loader, "sampler")
-            if (
-                isinstance(loader.cls, str)  # a subclass may do anything
-                and (other := _other_choice(model, loader)) is not None
-                and any(model.is_a(value, DISTRIBUTED_SAMPLER) is True for value in given)
-                and not model.passed_to(loader, "batch_sampler")
-                and not _is_checked(model, call, 3)
-            ):
-                message = (
-                    f"`{text_of(model.module_of(call.scope).source, call.func)}` fails where the "
-                    f"loader is built without a distributed sampler"
-                )
-                why = (Related(model.place_of(loader), f"built here, with `sampler={other}` too"),)
-                yield Suspect(
-                    model.module_of(call.scope),
-                    call.func,
-                    message,
-                    why=why,
-                    effect="AttributeError in a run of one process: torch puts a RandomSampler or "
-                    "SequentialSampler there, which has no `set_epoch`",
-                    advice="test whether it is a DistributedSampler first",
-                )
-                break
+            if given:
+                if len(loaders) < len(values) or not _may_have_another(model, call, loader, given):
+                    continue
+                said = f"with `sampler={_other_choice(model, loader)}` too"
+                when, advice = " in a run of one process", _TEST
+            elif _is_told(model, call, loader, loaders):
+                said, when, advice = "without a sampler", "", _GIVE
+            else:
+                continue
+            yield Suspect(
+                model.module_of(call.scope),
+                call.func,
+                f"`{text_of(model.module_of(call.scope).source, call.func)}` fails where the "
+                f"loader is built without a distributed sampler",
+                why=(Related(model.place_of(loader), f"built here, {said}"),),
+                grade=Grade.CERTAIN if len(loaders) == len(values) else Grade.LIKELY,
+                effect=f"AttributeError{when}: torch puts a RandomSampler or SequentialSampler "
+                "there, which has no `set_epoch`",
+                advice=advice,
+            )
+            break
+
+
+_TEST = "test whether it is a DistributedSampler first"
+_GIVE = "give the loader a DistributedSampler: each process reads all of its data"
+
+
+def _may_have_another(model: Model, call: Call, loader: Obj, given: Collection[Value]) -> bool:
+    """Whether the call certainly runs for a loader, too, whose sampler is another than given."""
+    return (
+        _other_choice(model, loader) is not None
+        and any(model.is_a(value, DISTRIBUTED_SAMPLER) is True for value in given)
+        and not model.passed_to(loader, "batch_sampler")
+        and not _is_checked(model, call, 3)
+    )
+
+
+def _is_told(model: Model, call: Call, loader: Obj, loaders: Collection[Value]) -> bool:
+    """Whether the call runs for a loader, too, that never gets a sampler, where others get theirs.
+
+    Only several processes come to it.
+    """
+    site, asked = loader.site, [test for test, _ in tests(model, call)]
+    if (
+        site is None
+        or is_test(model.module_of(site.scope))
+        or any(model.flow.may_be_passed(loader, name) for name in ("sampler", "batch_sampler"))
+        or model.argument(loader, "batch_sampler") is not None
+        or is_expected(model, call, AttributeError)
+        or not any(is_about_processes(model, test) for test in asked)
+        or any(ITERATED.is_mentioned(test) for test in asked)
+        or not any(
+            model.is_a(value, DISTRIBUTED_SAMPLER) is True
+            for other in loaders
+            if isinstance(other, Obj) and other.site is not site
+            for value in model.passed_to(other, "sampler")
+        )
+    ):
+        return False
+    return any(
+        not any(map(is_guarded, (site, *calls))) and not contradict(model, [site, *calls], [call])
+        for _, calls in chains(model, site.scope)
+        if calls
+    )
 
 
 def _other_choice(model: Model, loader: Obj) -> str | None:

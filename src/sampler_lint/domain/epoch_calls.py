@@ -11,13 +11,13 @@ from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value, 
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
 from sampler_lint.domain.conditions import contradict, is_left_out
 from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
-from sampler_lint.domain.epochs import EpochLoop, sampler_around
+from sampler_lint.domain.epochs import EpochLoop, hands_over_in, sampler_around
 from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -582,7 +582,7 @@ def _is_run_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
     stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
     if stmt is not None and found.loop.encloses(stmt):
         return True
-    if stmt is not None and _hands_over_in(found.loop) and loops_over_stmt(model, stmt):
+    if stmt is not None and hands_over_in(found.loop) and loops_over_stmt(model, stmt):
         # Whoever draws from the generator runs between two of its turns.
         return model.project.same_program(scope, found.loop.scope)
     is_apart = scope is found.loop.scope and stmt is not None and _has_own_loop(stmt, found.loop)
@@ -605,14 +605,6 @@ def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:
     return any(
         isinstance(each, (For, While)) and not each.encloses(loop) for each in stmt.ancestors()
     )
-
-
-def _hands_over_in(loop: Loop) -> bool:
-    """Whether the turns of a loop are those of a generator, and another's code runs in between."""
-    scope = loop.scope
-    if not isinstance(scope, Function) or not scope.yields:
-        return False
-    return any(node in scope.yields for node in nodes_in(statements(loop.body)))
 
 
 @remembered

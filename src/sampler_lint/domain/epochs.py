@@ -31,7 +31,15 @@ from sampler_lint.domain.turns import epoch_expression, repeats
 from sampler_lint.domain.wrapping import flat
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import makes_iterator, owner_of, same, self_class, walk
+from sampler_lint.syntax.navigation import (
+    makes_iterator,
+    nodes_in,
+    owner_of,
+    same,
+    self_class,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -132,8 +140,10 @@ def _loops_in(model: Model, cls: Class) -> Iterator[EpochLoop]:
     scope = cls.method("__iter__")
     for source, stmt in scope.iterated if isinstance(scope, Function) and scope.yields else ():
         loop = next(iter(loops_of(stmt)), None)
+        if not isinstance(loop, While) or not hands_over_in(loop):
+            continue  # it fills a batch
         for named in source.positional if isinstance(source, Call) else [source]:
-            if isinstance(loop, While) and isinstance(named, Attr) and self_class(named.value):
+            if isinstance(named, Attr) and self_class(named.value):
                 for value in model.flow.values(named):
                     if isinstance(value, Obj) and value.site is not None and model.role(value):
                         yield EpochLoop(loop, Pass(loop.scope, stmt, named, value, named), ())
@@ -526,6 +536,14 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
 def _is_named_after_evaluation(call: Call) -> bool:
     given = [*map(last_name, call.positional)]
     return any(map(EVALUATES.says, given)) and not any(map(TRAINS.says, given))
+
+
+def hands_over_in(loop: Loop) -> bool:
+    """Whether the turns of a loop are those of a generator, and another's code runs in between."""
+    scope = loop.scope
+    if not isinstance(scope, Function) or not scope.yields:
+        return False
+    return any(node in scope.yields for node in nodes_in(statements(loop.body)))
 
 
 def starts_for_ever(loop: Loop) -> bool:

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import Ext, ExtObj, Obj, Unknown
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -14,6 +14,7 @@ from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.wrapping import (
     flat,
     held,
+    iterated,
     iterated_attributes,
     loader_below,
     parameter_kept,
@@ -176,16 +177,10 @@ def passes_over(
     if isinstance(source, Call):
         if last_name(source.func) in _NO_BATCHES:
             return
-        outside = all(
-            isinstance(value, (Ext, ExtObj, Unknown)) for value in model.flow.values(source.func)
-        )
-        # What `getattr` reads of an object is no wrapper of it.
-        wraps = last_name(source.func) != "prepare" and not ASKS_BY_NAME.is_call(source)
         is_loader = source.stmt is stmt and any(
             isinstance(value, Obj) for value in model.flow.values(source)
         )
-        if outside and wraps and not is_loader:
-            # enumerate, zip, tqdm, islice and the like hand on what they are given.
+        if _hands_on(model, source) and not is_loader:
             for arg in source.positional:
                 yield from passes_over(model, scope, stmt, arg, seen, iterated)
             for each in _spread(model, source):
@@ -204,6 +199,20 @@ def passes_over(
                 yield Pass(scope, stmt, given if named else source, loader, iterated)
         elif isinstance(value, ExtObj) and value.site is not source:
             yield from _passes_over_made(model, scope, stmt, value, seen, iterated)
+
+
+def _hands_on(model: Model, call: Call) -> bool:
+    """Whether a call may be an outside one that hands on what it is given: enumerate, zip, tqdm.
+
+    One of them may be a generator of the tree, which does so where there is no such library.
+    """
+    values = model.flow.values(call.func)
+    outside = [value for value in values if isinstance(value, (Ext, ExtObj, Unknown))]
+    others = [value for value in values if value not in outside]
+    if not all(isinstance(v, FuncRef) and v.function.is_generator and outside for v in others):
+        return False
+    # What `getattr` reads of an object is no wrapper of it.
+    return last_name(call.func) != "prepare" and not ASKS_BY_NAME.is_call(call)
 
 
 def _spread(model: Model, call: Call) -> Iterator[Expr]:
@@ -271,15 +280,18 @@ def _handed_on(model: Model, wrapper: Obj) -> list[tuple[Obj, Expr]]:
     return list(_loaders_held(model, wrapper))
 
 
-def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
+def _loaders_held(
+    model: Model, wrapper: Obj, around: frozenset[Class | str] = frozenset()
+) -> Iterator[tuple[Obj, Expr]]:
     site, cls = wrapper.site, wrapper.cls
+    around |= {cls}
     if site is None or not isinstance(cls, Class):
         return
     kept = [
         (name, value)
         for name in _iterated_attributes(model, cls)
         for value in flat(model, model.flow.ask_field(wrapper, name), dicts=True)
-        if isinstance(value, Obj) and value.site and model.role(value) == "loader"
+        if isinstance(value, Obj) and value.site and any(_loaders_of(model, value, around))
     ]
     if not kept:
         return
@@ -295,7 +307,16 @@ def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
     }
     for _, value in kept:
         if value in given or value not in others:
-            yield value, given.get(value, site)
+            for loader in _loaders_of(model, value, around):
+                yield loader, given.get(value, site)
+
+
+def _loaders_of(model: Model, held: Obj, around: frozenset[Class | str]) -> list[Obj]:
+    """The loaders that going over what is held goes over: it may be a wrapper, of another class."""
+    if model.role(held) == "loader":
+        return [held]
+    inner = [] if held.cls in around else _loaders_held(model, held, around)
+    return [loader for loader, _ in inner]
 
 
 def _is_given_another(model: Model, wrapper: Obj, cls: Class, name: str) -> bool:
@@ -310,8 +331,17 @@ def _is_given_another(model: Model, wrapper: Obj, cls: Class, name: str) -> bool
 
 @remembered
 def _iterated_attributes(model: Model, cls: Class) -> list[str]:
-    """What an object of the class keeps and iterates when it is iterated."""
-    return sorted(iterated_attributes(model, reach(model, cls, "__iter__", "__next__")))
+    """What an object of the class keeps and iterates when it is iterated, by a library perhaps."""
+    run = reach(model, cls, "__iter__", "__next__")
+    handed = {
+        arg.name
+        for function in run.functions
+        for source in iterated(function)
+        if isinstance(source, Call) and _hands_on(model, source)
+        for arg in source.positional
+        if isinstance(arg, Attr) and self_class(arg.value) is not None
+    }
+    return sorted(iterated_attributes(model, run) | handed)
 
 
 def loops_of(stmt: Stmt) -> list[Stmt]:

@@ -90,7 +90,7 @@ class BatchSamplerWithoutBatchSize(Rule):
                 continue
             trainers = injection.trainers(module)
             assumes = (
-                _is_for_others(model, module, cls) or _hides_its_size(model, cls)
+                _is_for_others(model, module, cls) or _hides_its_size(cls)
             ) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
@@ -168,9 +168,10 @@ def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
     return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
 
 
-def _hides_its_size(model: Model, cls: Class) -> bool:
+def _hides_its_size(cls: Class) -> bool:
     """Whether the batches have one size, which the class is told and keeps under another name."""
-    size = _batch_size(model, cls)
+    init = cls.method("__init__")
+    size = _named_size(cls, init) if init is not None else None
     return size is not None and bool(size[0]) and size[1] is Applicability.SAFE
 
 
@@ -206,10 +207,27 @@ def _needs_missing(
 
 
 def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
-    """The code that gives the number of samples in a batch from ``__init__``'s own names."""
+    """The code that gives the number of samples in a batch from ``__init__``'s own names.
+
+    Of the names that say it, or of those that hold it wherever the class is tried.
+    """
     init = cls.method("__init__")
     if init is None:
         return None
+    size, stored = _named_size(cls, init), _stored(cls, init)
+    if size is not None:
+        return size if size[0] else None
+    shown = _shown_by_trials(model, cls) & set(stored)
+    if shown:
+        name = min(shown, key=list(stored).index)
+        is_kept = name not in _changed_later(cls, init)
+        return f"self.{name}", Applicability.SAFE if is_kept else Applicability.UNSAFE
+    params = {param.name for param in init.params[1:] if not param.is_star}
+    return _product(cls, init, params, stored)
+
+
+def _named_size(cls: Class, init: Function) -> tuple[str, Applicability] | None:
+    """The same by the names alone; empty where they contradict one another, None if none says."""
     params = {param.name for param in init.params[1:] if not param.is_star}
     wrapped = next((p for p in ("batch_sampler", "base_batch_sampler") if p in params), None)
     if wrapped is not None:
@@ -232,14 +250,7 @@ def _batch_size(model: Model, cls: Class) -> tuple[str, Applicability] | None:
         is_kept = not used & _changed_later(cls, init)
         applicability = Applicability.SAFE if is_kept else Applicability.UNSAFE
         return " + ".join(name for name, _ in terms), applicability
-    if terms:
-        return None
-    shown = _shown_by_trials(model, cls) & set(stored)
-    if shown:
-        name = min(shown, key=list(stored).index)
-        is_kept = name not in _changed_later(cls, init)
-        return f"self.{name}", Applicability.SAFE if is_kept else Applicability.UNSAFE
-    return _product(cls, init, params, stored)
+    return ("", Applicability.UNSAFE) if terms else None
 
 
 def _shown_by_trials(model: Model, cls: Class) -> set[str]:

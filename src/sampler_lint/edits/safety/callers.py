@@ -192,8 +192,18 @@ def _elsewhere(model: Model, function: Function, param: Param) -> Iterator[tuple
                 given = passed(function, param, seen)
                 if _unpacks(call) and not isinstance(given, Expr):
                     yield said, True
-            elif _may_mean(model, function, shown, call):
+            elif not (shown != module.display and _is_own(tree, node)) and _may_mean(
+                model, function, shown, call
+            ):
                 yield said, True
+
+
+def _is_own(tree: Tree, node: ast.AST) -> bool:
+    """Whether a file defines what it calls by that name: it may not have been parsed for us."""
+    return isinstance(node, ast.Name) and any(
+        isinstance(one, (*FUNCTIONS, ast.ClassDef)) and one.name == node.id
+        for one in tree.root.body
+    )
 
 
 def _unpacks(call: ast.Call) -> bool:

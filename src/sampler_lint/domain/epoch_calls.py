@@ -14,7 +14,7 @@ from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, hands_over_in, sampler_around
 from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
+from sampler_lint.domain.samplers import epoch_path, kept_in, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import self_class, walk
@@ -127,7 +127,7 @@ def _carried(model: Model, value: Value, path: tuple[str, ...]) -> Iterator[Carr
     if further == ():
         yield Carrier(value, path)
     elif isinstance(further, tuple):
-        for inner in model.flow.ask_field(value, further[0]):
+        for inner in kept_in(model, value, further[0]):
             yield from _carried(model, inner, (*path, further[0]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
@@ -19,7 +19,7 @@ from sampler_lint.domain.concepts import (
     SEEDS_ALL,
 )
 from sampler_lint.domain.draws import Seeded, draws, global_draw, kept_draw, seeded
-from sampler_lint.domain.epoch_state import advances_itself, epoch_state, uses_epoch
+from sampler_lint.domain.epoch_state import advances_itself, epoch_state, reach, uses_epoch
 from sampler_lint.domain.model import (
     BATCH_SAMPLER,
     DISTRIBUTED_SAMPLER,
@@ -29,6 +29,7 @@ from sampler_lint.domain.model import (
 )
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, self_stores, statements, walk
@@ -255,19 +256,42 @@ def _epoch_path(
         return setter
     if setter is not None:
         return ()
-    if len(above) > DEEPEST_WRAPPING or not model.is_a(value, BATCH_SAMPLER):
+    if len(above) > DEEPEST_WRAPPING:
         return None
     # A name that is assigned again may seem to hold the wrapper that is built from it.
     inner = [
-        _epoch_path(model, found, (*above, value))
-        for found in model.flow.ask_field(value, "sampler")
+        (name, _epoch_path(model, found, (*above, value)))
+        for name in _goes_over(model, value)
+        for found in kept_in(model, value, name)
         if found != value and found not in above
     ]
-    known = {path for path in inner if isinstance(path, tuple)}
+    known = {(name, *path) for name, path in inner if isinstance(path, tuple)}
     if len(known) == 1:
-        return ("sampler", *known.pop())
-    unknown = next((path for path in inner if isinstance(path, Unknown)), None)
-    return unknown
+        return known.pop()
+    is_known = model.is_a(value, BATCH_SAMPLER)
+    return next((p for _, p in inner if is_known and isinstance(p, Unknown)), None)
+
+
+def _goes_over(model: Model, sampler: Obj) -> Collection[str]:
+    """The attributes of a sampler in which it keeps what its passes go over."""
+    if model.is_a(sampler, BATCH_SAMPLER):
+        return ["sampler"]
+    return _iterated(model, sampler.cls) if isinstance(sampler.cls, Class) else []
+
+
+@remembered
+def _iterated(model: Model, cls: Class) -> list[str]:
+    return sorted(iterated_attributes(model, reach(model, cls, "__iter__")))
+
+
+def kept_in(model: Model, sampler: Obj, name: str) -> frozenset[Value]:
+    """What a sampler keeps in an attribute: what it was built with, where it plainly keeps that."""
+    if isinstance(sampler.cls, Class) and not model.is_a(sampler, BATCH_SAMPLER):
+        param = parameter_kept(model, sampler.cls, name)
+        given = model.argument(sampler, param.name) if param is not None else None
+        if given is not None:
+            return model.flow.values(given)
+    return model.flow.ask_field(sampler, name)
 
 
 @remembered

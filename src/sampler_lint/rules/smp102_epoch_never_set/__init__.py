@@ -74,18 +74,19 @@ class EpochNeverSet(Rule):
     """An epoch loop trains over a shuffling `DistributedSampler` whose `set_epoch` is never called.
 
     What it does:
-        Follows each loader built with a shuffling `DistributedSampler` to the loops that iterate
-        it, through functions, attributes and files, and reports an epoch loop in which nothing
-        calls `set_epoch` on that sampler. The same holds, on one GPU too, for a dataset in the
-        repository that seeds its random numbers with an epoch which only its `set_epoch` changes.
-        A sampler that iterates another one repeatedly counts as an epoch loop, and so does a loop
-        that builds a loader in each epoch over the same sampler, or over a new one with the same
-        data and seed, and the run of an engine of Ignite for several epochs. Not reported with
-        `shuffle=False`, where the sampler is otherwise rebuilt for each epoch, where a wrapper or
-        framework sets the epoch, and where a `set_epoch` call might reach the sampler. Also a
-        stream of `datasets` that is shuffled and read in each turn of a loop, in a program without
-        a framework that never calls `set_epoch`. Likely where it is only unknown whether the
-        sampler shuffles; a warning where a setting decides that.
+        Follows each loader built with a shuffling `DistributedSampler`, or with a sampler of this
+        repository that goes over one, to the loops that iterate it, through functions, attributes
+        and files, and reports an epoch loop in which nothing calls `set_epoch` on that sampler. The
+        same holds, on one GPU too, for a dataset in the repository that seeds its random numbers
+        with an epoch which only its `set_epoch` changes. A sampler that iterates another one
+        repeatedly counts as an epoch loop, and so does a loop that builds a loader in each epoch
+        over the same sampler, or over a new one with the same data and seed, and the run of an
+        engine of Ignite for several epochs. Not reported with `shuffle=False`, where the sampler is
+        otherwise rebuilt for each epoch, where a wrapper or framework sets the epoch, and where a
+        `set_epoch` call might reach the sampler. Also a stream of `datasets` that is shuffled and
+        read in each turn of a loop, in a program without a framework that never calls `set_epoch`.
+        Likely where it is only unknown whether the sampler shuffles; a warning where a setting
+        decides that.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every

@@ -315,8 +315,9 @@ def _loaders_of(model: Model, held: Obj, around: frozenset[Class | str]) -> list
     """The loaders that going over what is held goes over: it may be a wrapper, of another class."""
     if model.role(held) == "loader":
         return [held]
-    inner = [] if held.cls in around else _loaders_held(model, held, around)
-    return [loader for loader, _ in inner]
+    if held.cls in around or len(around) > 1 or not isinstance(held.cls, Class):
+        return []  # deeper ones are too many to go through in a big tree
+    return [loader for loader, _ in _loaders_held(model, held, around)]
 
 
 def _is_given_another(model: Model, wrapper: Obj, cls: Class, name: str) -> bool:

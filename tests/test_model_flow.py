@@ -674,6 +674,24 @@ def test_returns(tmp_path: Path, source: str) -> None:
             probe_loader("x", loader)
         main()
     """,
+    parameter_default_filled_with_none="""
+        def made():
+            if distributed:
+                return DataLoader(a)  # is DataLoader(a)
+            return None  # is None
+        def main(loader=None):
+            if loader is None:
+                loader = made()
+            probe_loader("x", loader)
+        main()
+    """,
+    matched_with_none="""
+        def main(loader=None):
+            match loader:
+                case None:
+                    probe_loader("x", loader)  # is None
+        main()
+    """,
     parameter_default_none_or_not="""
         def main(loader=None):
             if verbose:

@@ -29,19 +29,19 @@ from sampler_lint.syntax.nodes import (
 _Asked = tuple[list[If], list[Stmt]]
 
 
-def is_not_none(read: Name | Attr) -> bool:
-    """Whether a test on the way to a read leaves out that it gives None.
+def where_not_none(read: Name | Attr) -> list[Expr] | None:
+    """What may be None all the same, where a test on the way to a read leaves out that it is.
 
     It stands around the read, or above it with a block that fills what is None or leaves:
-    ``if self.data is None: self.data = load()``.
+    ``if self.data is None: self.data = load()``, of which that call is left. None without a test.
     """
     stmt, scope = read.stmt, read.scope
     asked = _asked(scope)
     if stmt is None or not asked or stmt.scope is not scope:
-        return False
+        return None
     name = dotted(read)
     if name not in asked:
-        return False
+        return None
     tests, bound = asked[name]
     for test in tests:
         if _stands_in(stmt, test.body):
@@ -58,8 +58,8 @@ def is_not_none(read: Name | Attr) -> bool:
         if begins is not None and not any(
             begins <= each.order and may_run_before(each, stmt) for each in bound
         ):
-            return True
-    return False
+            return _fills(test.body, name) if begins > test.last_order else []
+    return None
 
 
 def _asked(scope: Scope) -> dict[str, _Asked]:
@@ -67,8 +67,9 @@ def _asked(scope: Scope) -> dict[str, _Asked]:
     known: dict[Scope, dict[str, _Asked]] = scope.module.memo.setdefault(_asked, {})
     if scope not in known:
         tests: defaultdict[str, list[If]] = defaultdict(list)
-        body = [stmt for stmt in statements(scope.body) if isinstance(stmt, If)]
-        for stmt in body:
+        for stmt in statements(scope.body):
+            if not isinstance(stmt, If) or _is_of_match(stmt):
+                continue
             for name in set(_names_asked(stmt.test)):
                 tests[name].append(stmt)
         bound: dict[str, list[Stmt]] = {name: [] for name in tests}
@@ -80,6 +81,15 @@ def _asked(scope: Scope) -> dict[str, _Asked]:
                     bound[name].append(binding.stmt)
         known[scope] = {name: (found, bound[name]) for name, found in tests.items()}
     return known[scope]
+
+
+def _is_of_match(stmt: If) -> bool:
+    """Whether it stands for a ``match`` or a ``case`` without a guard, whose test is no truth."""
+    begins = (stmt.row, stmt.col)
+    around = stmt.parent
+    return any((inner.row, inner.col) == begins for inner in stmt.body) or (
+        isinstance(around, If) and around.test is stmt.test
+    )
 
 
 def _names_asked(test: Expr) -> Iterator[str]:
@@ -122,11 +132,10 @@ def _stands_in(stmt: Stmt, block: list[Stmt]) -> bool:
     return bool(block) and block[0].order <= stmt.order <= block[-1].last_order
 
 
-def _fills(block: list[Stmt], name: str) -> bool:
-    """Whether a block sets it to something else than None."""
-    return any(
-        isinstance(stmt, Assign)
-        and any(dotted(target) == name for target in stmt.targets)
-        and not (isinstance(stmt.value, Const) and stmt.value.value is None)
+def _fills(block: list[Stmt], name: str) -> list[Expr]:
+    """What a block sets it to."""
+    return [
+        stmt.value
         for stmt in block
-    )
+        if isinstance(stmt, Assign) and any(dotted(target) == name for target in stmt.targets)
+    ]

@@ -26,7 +26,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.calls import Calls
 from sampler_lint.analysis.declared import Declared
-from sampler_lint.analysis.narrowing import is_not_none
+from sampler_lint.analysis.narrowing import where_not_none
 from sampler_lint.analysis.reaching import reaching
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
@@ -89,8 +89,8 @@ class Flow(Calls):
         var = self._vars.get(expr)
         if var is None and isinstance(expr, Name):
             var = self._read(expr)  # what the variable holds, and no more
-            if is_not_none(expr):
-                var = self._but_none(var)
+            if (filled := where_not_none(expr)) is not None:
+                var = self._but_none(var, filled)
             self._vars[expr] = var
         return var or self._get(expr, partial(self._start_expr, expr))
 
@@ -101,10 +101,11 @@ class Flow(Calls):
             else:
                 self._add(var, Lit(expr.value, type(expr.value).__name__))
         elif isinstance(expr, Attr):
-            kept = self._get(("asked for", expr), lambda _: None) if is_not_none(expr) else var
+            filled = where_not_none(expr)
+            kept = var if filled is None else self._get(("asked for", expr), lambda _: None)
             self._on(self._expr(expr.value), lambda value: self._attribute(value, expr.name, kept))
-            if kept is not var:
-                self._flow(self._but_none(kept), var)
+            if filled is not None:
+                self._flow(self._but_none(kept, filled), var)
         elif isinstance(expr, Call):
             self._start_call(expr, var)
         elif isinstance(expr, Comp) and expr.table is not None:
@@ -156,13 +157,15 @@ class Flow(Calls):
 
         return self._get(key, start)
 
-    def _but_none(self, source: Var) -> Var:
-        """What a variable holds where it certainly is not None."""
+    def _but_none(self, source: Var, filled: list[Expr]) -> Var:
+        """What a variable holds where it is not None, but for what it was set to if it was."""
 
         def start(var: Var) -> None:
             self._on(source, lambda value: None if value == NONE else self._add(var, value))
+            for expr in filled:
+                self._flow(self._expr(expr), var)
 
-        return self._get(("but None", source), start)
+        return self._get(("but None", source, *filled), start)
 
     def _variable(self, scope: Scope, name: str) -> Var:
         """The variable ``name`` as seen from ``scope``, whatever the order of statements."""

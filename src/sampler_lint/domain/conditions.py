@@ -6,33 +6,28 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
 
-from sampler_lint import catalog
-from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj, Value
-from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.analysis.asked import chosen, decided, tests
+from sampler_lint.analysis.values import Ext, FuncRef, Obj
 from sampler_lint.domain.concepts import PROCESSES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import leaves, nodes_in, same, unparse, walk
+from sampler_lint.syntax.navigation import unparse, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
     Attr,
     Call,
     Choice,
-    Class,
     Compare,
     Const,
     Expr,
     Function,
-    If,
     Name,
-    Seq,
+    Scope,
     Stmt,
     Unary,
     dotted,
-    last_name,
 )
 
 #: A question that has one answer in a run, and the answer.
@@ -62,7 +57,7 @@ def _excludes(
     model: Model, through: Call, place: Stmt | Call, parameters_of: Function | None = None
 ) -> bool:
     """The same, of the tests that ask for nothing but parameters of a function, if one is given."""
-    for test, answer in tests(model, place):
+    for test, answer in tests(place):
         if parameters_of is not None and not _asks_parameters(test, parameters_of):
             continue  # a setting may come from where nobody sees it
         answers = model.flow.constants(test, through)
@@ -85,13 +80,23 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
     return bool(through) and all(_excludes(model, call, place, scope) for call in through)
 
 
+def is_settled(model: Model, test: Expr, scope: Scope) -> bool:
+    """Whether every call of a function, tests aside, answers a test of its parameters alike."""
+    if not isinstance(scope, Function) or not _asks_parameters(test, scope):
+        return False
+    callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
+    found = [model.flow.constants(test, call) for call in callers]
+    answers = {bool(value) for values in found for value in values or ()}
+    return None not in found and len(answers) == 1
+
+
 @remembered
 def _function_asked(model: Model, place: Stmt | Call) -> Function | None:
     """The function of a place, if a test on the way to it asks nothing but its parameters."""
     stmt = place.stmt if isinstance(place, Call) else place
     scope = stmt.scope if stmt is not None else None
     if isinstance(scope, Function) and any(
-        _asks_parameters(test, scope) for test, _ in tests(model, place)
+        _asks_parameters(test, scope) for test, _ in tests(place)
     ):
         return scope
     return None
@@ -114,23 +119,6 @@ def _passes(model: Model, call: Call, objects: Iterable[Obj]) -> bool:
     )
 
 
-def tests(model: Model, place: Stmt | Call) -> Iterator[tuple[Expr, bool]]:
-    """The tests that are passed on the way to a place, with the answers that lead there."""
-    stmt = place.stmt if isinstance(place, Call) else place
-    if isinstance(place, Call):
-        yield from _chosen(model, place)
-    for each in chain([stmt], stmt.ancestors()) if stmt is not None else ():
-        yield from _decided(model, each)
-
-
-def _chosen(model: Model, place: Call) -> Iterator[tuple[Expr, bool]]:
-    """The tests of the conditional expressions that a call stands in."""
-    for choice in _choices(model, place.stmt) if place.stmt is not None else ():
-        for answer, option in zip((True, False), choice.options, strict=True):
-            if choice.test is not None and any(node is place for node in walk(option)):
-                yield choice.test, answer
-
-
 def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
     """What the branches around a place, and those before it that leave, ask."""
     if not isinstance(place, Call):
@@ -138,85 +126,8 @@ def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
     if place.stmt is None:
         return frozenset()
     return _around(model, place.stmt).union(
-        *(_asked(model, test, answer) for test, answer in _chosen(model, place))
+        *(_asked(model, test, answer) for test, answer in chosen(place))
     )
-
-
-def is_kept_out(model: Model, place: Call, given: Expr, value: Value) -> bool:
-    """Whether a test of its class on the way to a place keeps an object away: ``isinstance(…)``.
-
-    ``given`` is what the object reaches the place by. Of a name that is bound again between the
-    two, what it then gets has passed no test.
-    """
-    return isinstance(value, Obj) and any(
-        is_one(model, value.cls, test.positional[1]) is (not answer)
-        and not _comes_later(model, test.positional[0], given, value)
-        for test, answer in map(_upright, tests(model, place))
-        if isinstance(test, Call)
-        and last_name(test.func) == "isinstance"
-        and len(test.positional) == 2
-        and same(test.positional[0], given)
-    )
-
-
-def _upright(asked: tuple[Expr, bool]) -> tuple[Expr, bool]:
-    test, answer = asked
-    while isinstance(test, Unary) and test.op == "Not":
-        test, answer = test.operand, not answer
-    return test, answer
-
-
-def _comes_later(model: Model, tested: Expr, given: Expr, value: Value) -> bool:
-    """Whether a name has a value from a binding that its test did not see."""
-    if not isinstance(tested, Name) or not isinstance(given, Name):
-        return False
-    seen = definitions(tested.scope, tested)
-    return any(
-        binding.value is None or value in model.flow.values(binding.value)
-        for binding in definitions(given.scope, given)
-        if binding not in seen
-    )
-
-
-def is_one(model: Model, cls: Class | str | None, kinds: Expr) -> bool | None:
-    """Whether objects of a class are what ``isinstance`` is asked for; None where nobody knows."""
-    options = kinds.items if isinstance(kinds, Seq) else [kinds]
-    answers = {
-        _derives(model, cls, value)
-        for option in options
-        for value in model.flow.values(option) or {None}
-    }
-    return True if True in answers else None if None in answers else False
-
-
-def _derives(model: Model, cls: Class | str | None, kind: Value | None) -> bool | None:
-    if cls is None or not isinstance(kind, (ClassRef, Ext)):
-        return None
-    if isinstance(kind, Ext):
-        is_known = kind.dotted.startswith(TORCH_DATA) or catalog.known(kind.dotted) is not None
-        found = model.flow.is_a(cls, catalog.canonical(kind.dotted))
-        return found if found or (is_known and _is_followed(model, cls)) else None
-    if isinstance(cls, str):
-        return False
-    return kind.cls in model.flow.mro(cls) or (False if _is_followed(model, cls) else None)
-
-
-def _is_followed(model: Model, cls: Class | str) -> bool:
-    """Whether all that a class derives from is of the tree, or of torch or else known."""
-    return isinstance(cls, str) or all(
-        isinstance(base, Class)
-        or (
-            isinstance(base, str)
-            and (base.startswith(TORCH_DATA) or catalog.known(base) is not None)
-        )
-        for base in model.flow.mro(cls)
-    )
-
-
-@remembered
-def _choices(model: Model, stmt: Stmt) -> list[Choice]:
-    """The conditional expressions of a statement."""
-    return [node for node in nodes_in([stmt]) if isinstance(node, Choice) and node.kind == "if"]
 
 
 def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:
@@ -231,29 +142,10 @@ def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:
     for each in reversed(inner):
         around = each.parent
         asked = {
-            condition
-            for test, answer in _decided(model, each)
-            for condition in _asked(model, test, answer)
+            condition for test, answer in decided(each) for condition in _asked(model, test, answer)
         }
         known[each] = known[around] | asked if asked else known[around]
     return known[stmt]
-
-
-def _decided(model: Model, stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
-    """The test of the ``if`` that a statement is in, and of those before it that may leave."""
-    if isinstance(stmt.parent, If):
-        yield stmt.parent.test, stmt.block is stmt.parent.body
-    known: dict[int, list[If]] = model.memo.setdefault(_decided, {})
-    if id(stmt.block) not in known:
-        known[id(stmt.block)] = [
-            each
-            for each in stmt.block
-            if isinstance(each, If) and leaves(each.body[-1]) and not each.orelse
-        ]
-    for each in known[id(stmt.block)]:
-        if each.order >= stmt.order:
-            return
-        yield each.test, False
 
 
 def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:

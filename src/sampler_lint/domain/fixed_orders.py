@@ -28,6 +28,7 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     called_name,
 )
+from sampler_lint.domain.conditions import is_settled
 from sampler_lint.domain.datasets import is_iterable, orders_itself
 from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
@@ -240,7 +241,9 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
     bare = [way for way in found if way.values[0].none and not any(v.none for v in way.values[1:])]
     for one, other in product(found, bare):
         apart, origin = one.apart(other), one.values[0].origin
-        for value in model.flow.values(origin) if apart and origin is not None else ():
+        if not apart or any(is_settled(model, test, site.scope) for test in apart):
+            continue  # one of the two ways is never gone
+        for value in model.flow.values(origin) if origin is not None else ():
             if isinstance(value, Obj) and shuffles(model, value):
                 joined = _needs_processes(model, value)
                 if all(

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import is_kept_out
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.origins import as_passed
 from sampler_lint.analysis.points_to import Flow
@@ -592,12 +593,18 @@ class Model:
     def passed_to(self, obj: Obj, name: str) -> frozenset[Value]:
         """What was passed for a constructor parameter: empty if nothing was.
 
-        Contains :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
+        Contains :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it. What
+        a test of its class keeps away from the call was not passed.
         """
         given = self.argument(obj, name)
         if given is None:
             return self.flow.given(obj, name) if self.flow.may_be_passed(obj, name) else frozenset()
-        return self.flow.values(self.flow.chosen(given, obj.through))
+        values = self.flow.values(self.flow.chosen(given, obj.through))
+        site, here = obj.site, self.flow.argument(obj, name)
+        if site is None or here is None:
+            return values
+        out = {value for value in values if is_kept_out(self.flow, site, here, value)}
+        return values - out if out else values
 
     def option(self, obj: Obj, name: str, default: Any) -> set[Any] | None:
         """The literal values that a constructor parameter may have; None if one is not known.

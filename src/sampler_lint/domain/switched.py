@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import LOCAL, Hop, given_by, origins, parameter_of
 from sampler_lint.analysis.values import Obj, Table
-from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.domain.wrapping import parameter_kept
@@ -103,12 +103,11 @@ def _is_asked_otherwise(model: Model, one: Stmt, other: Call) -> bool:
     """Whether a parameter that stays what it is decides against one of two places of a function."""
     asked = [
         (test.id, answer)
-        for test, answer in tests(model, one)
+        for test, answer in tests(one)
         if isinstance(test, Name) and _is_kept(test)
     ]
     return bool(asked) and any(
-        isinstance(test, Name) and (test.id, not answer) in asked
-        for test, answer in tests(model, other)
+        isinstance(test, Name) and (test.id, not answer) in asked for test, answer in tests(other)
     )
 
 
@@ -131,7 +130,7 @@ def _is_asked_of(model: Model, call: Call, loader: Obj) -> bool:
         and any(map(loader.may_be, model.flow.values(test.value)))
         and (truths := _truths(model, loader, test.name)) != set()
         and all(truth is not answer for truth in truths)
-        for test, answer in tests(model, call)
+        for test, answer in tests(call)
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import is_one_value
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack, Table, Unknown
 from sampler_lint.domain.concepts import (
@@ -21,7 +22,7 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     WORLD_SIZE,
 )
-from sampler_lint.domain.conditions import contradict, tests
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over, pass_trains, trains
 from sampler_lint.domain.injection import (
@@ -184,7 +185,7 @@ def is_asked_for(model: Model, site: Call) -> bool:
 
     What one process does without being asked for it, where several do something else, is right.
     """
-    asked = [*tests(model, site)]
+    asked = [*tests(site)]
     return any(answer is not _is_negated(test) for test, answer in asked) and not any(
         is_about_processes(model, test) or SAMPLER.is_mentioned(test) for test, _ in asked
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sampler_lint import catalog
-from sampler_lint.domain.conditions import tests
+from sampler_lint.analysis.asked import tests
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.names import text_of
@@ -110,7 +110,7 @@ def _setting(model: Model, cls: Class, read: Attr, related: Sequence[object]) ->
     """The statements that set an attribute, if each is conditional, and of a constructor."""
     stores = only_stores(model, cls, read.name, related)
     for store in stores or ():
-        if store.scope.name != "__init__" or not any(tests(model, store.stmt)):
+        if store.scope.name != "__init__" or not any(tests(store.stmt)):
             return None
     return None if stores is None else [store.stmt for store in stores]
 
@@ -139,7 +139,7 @@ def _variables(model: Model, cls: Class) -> _Reads:
         setting = {
             name: [binding.stmt for binding in bindings if binding.stmt is not None]
             for name, bindings in method.bindings.items()
-            if all(b.stmt is not None and any(tests(model, b.stmt)) for b in bindings)
+            if all(b.stmt is not None and any(tests(b.stmt)) for b in bindings)
         }
         for node in nodes_in(statements(method.body)) if any(setting.values()) else ():
             if isinstance(node, Name) and (stores := setting.get(node.id)):
@@ -149,7 +149,7 @@ def _variables(model: Model, cls: Class) -> _Reads:
 
 def _asked(model: Model, stmt: Stmt) -> Iterator[str]:
     """What the conditions of a statement ask for, by name."""
-    for test, _ in tests(model, stmt):
+    for test, _ in tests(stmt):
         for node in walk(test):
             if isinstance(node, Attr):
                 yield node.name.strip("_")

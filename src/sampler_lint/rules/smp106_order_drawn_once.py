@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.conditions import is_kept_out
 from sampler_lint.domain.epoch_state import seed_argument
 from sampler_lint.domain.epochs import feeds_training, hooked_samplers, trained_with
 from sampler_lint.domain.fixed_orders import (
@@ -187,10 +186,7 @@ def _samplers(model: Model, loader: Obj) -> Iterator[Value]:
 
 def _datasets(model: Model, loader: Obj) -> Iterator[Value]:
     if reads_in_turn(model, loader) or shuffled_by_processes(model, loader) is not None:
-        site, given = loader.site, model.argument(loader, "dataset")
-        for value in model.passed_to(loader, "dataset"):
-            if site is None or given is None or not is_kept_out(model, site, given, value):
-                yield value
+        yield from model.passed_to(loader, "dataset")
 
 
 def _drawn_once(

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Collection, Iterable, Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Value
@@ -18,7 +19,7 @@ from sampler_lint.domain.concepts import (
     SAMPLER,
     Concept,
 )
-from sampler_lint.domain.conditions import contradict, tests
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_calls import is_nothing
 from sampler_lint.domain.model import (
@@ -457,7 +458,7 @@ def _is_told(model: Model, call: Call, loader: Obj, loaders: Collection[Value]) 
 
     Only several processes come to it.
     """
-    site, asked = loader.site, [test for test, _ in tests(model, call)]
+    site, asked = loader.site, [test for test, _ in tests(call)]
     if (
         site is None
         or is_test(model.module_of(site.scope))
@@ -515,7 +516,7 @@ def _tests(model: Model, step: Step) -> Iterator[Expr]:
     if isinstance(step.expr, Name) and (owner := owner_of(step.expr)) is not None:
         for binding in definitions(owner, step.expr):
             if binding.stmt is not None:
-                yield from (test for test, _ in tests(model, binding.stmt))
+                yield from (test for test, _ in tests(binding.stmt))
 
 
 def _is_told_no_epoch(model: Model, expr: Expr) -> bool:

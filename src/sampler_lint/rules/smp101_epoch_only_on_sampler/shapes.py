@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from sampler_lint.analysis.asked import is_one, tests
 from sampler_lint.analysis.values import Obj, Unknown, Value
 from sampler_lint.catalog.torch import TORCH_DATA
 from sampler_lint.domain.concepts import ASKS_BY_NAME
-from sampler_lint.domain.conditions import is_one, tests
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.wrapping import inners
@@ -111,7 +111,7 @@ class Guards:
         """Whether a call is certainly not made."""
         if call.stmt is None:
             return False
-        passed = tests(self.model, call.stmt)
+        passed = tests(call.stmt)
         return any(self._answer(test) is (not answer) for test, answer in passed)
 
     def _answer(self, test: Expr) -> bool | None:
@@ -166,7 +166,7 @@ class Guards:
             return None
         if part.path not in self.shape.parts:
             return False if part.by_default else None
-        return is_one(self.model, self.shape.parts[part.path], classes)
+        return is_one(self.model.flow, self.shape.parts[part.path], classes)
 
     def _part(self, expr: Expr) -> Origin | None:
         """The one part of the loader that an expression is."""

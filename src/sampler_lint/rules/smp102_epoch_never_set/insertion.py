@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import given_by, is_one_object
 from sampler_lint.analysis.reaching import is_surely_set
 from sampler_lint.analysis.values import NONE, Lit, Obj, Unknown, Value
 from sampler_lint.domain.concepts import ITERATED
-from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epoch_calls import Built, Carrier
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
@@ -96,7 +96,7 @@ def takes_first(found: EpochLoop) -> bool:
 def _apart(model: Model, one: EpochLoop, other: EpochLoop) -> bool:
     """Whether two passes stand in branches of which a turn takes one."""
     first, second = (
-        {asked for call in each.calls for asked in tests(model, call)} for each in (one, other)
+        {asked for call in each.calls for asked in tests(call)} for each in (one, other)
     )
     return any((test, not answer) in second for test, answer in first)
 

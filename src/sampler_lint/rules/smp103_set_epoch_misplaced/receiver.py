@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint.analysis.asked import is_one
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import ASKS_KIND, SETS_EPOCH
-from sampler_lint.domain.conditions import is_one
 from sampler_lint.domain.epoch_calls import carriers, guards
 from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
 from sampler_lint.domain.model import Model
@@ -209,7 +209,7 @@ def _not_instances(model: Model, subject: Expr, wanted: Expr) -> list[Obj] | Non
         return None
     carry = False
     for obj in objects:
-        if is_one(model, obj.cls, wanted) is not False:
+        if is_one(model.flow, obj.cls, wanted) is not False:
             return None
         if model.role(obj) == "loader":
             carry |= any(True for _ in carriers(model, obj))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.values import Ext, Obj, Value
 from sampler_lint.domain.concepts import DRAW, PROTOCOL, SAMPLER_ARGUMENTS
-from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epoch_state import Reach, is_closed, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor, replacing
@@ -219,7 +219,7 @@ def _is_read_first(model: Model, cls: Class, read: Attr, built: Reach) -> bool:
         and not built.opaque
         and model.attributes(cls).open is None
         and read.stmt is not None
-        and not any(tests(model, read.stmt))
+        and not any(tests(read.stmt))
         and not is_asked_first(read.stmt, read.value, read.name)
         and not is_expected(model, read, AttributeError)
     )

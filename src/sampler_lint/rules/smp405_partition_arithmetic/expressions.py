@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
 from sampler_lint.domain.batches import is_list
 from sampler_lint.domain.concepts import (
@@ -19,7 +20,6 @@ from sampler_lint.domain.concepts import (
     WORKERS,
     WORLD_SIZE,
 )
-from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import Editor, Fixer, replacing
@@ -157,7 +157,7 @@ def _counts_by_rank(model: Model, module: Module, function: Function) -> Iterato
 
 def _asks_rank(model: Model, stmt: Stmt) -> bool:
     """Whether something on the way to a statement, or in it, asks for the rank, or takes errors."""
-    asked = [test for test, _ in tests(model, stmt)]
+    asked = [test for test, _ in tests(stmt)]
     asked += [node.test for node in nodes_in([stmt]) if isinstance(node, Choice) and node.test]
     return any(map(RANK.is_mentioned, asked)) or any(
         isinstance(outer, Try) for outer in stmt.ancestors()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins, scope_of
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
-from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epochs import pass_evaluates, pass_trains
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass, passes
@@ -295,7 +295,7 @@ def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
     """Whether each way to a call lies below a test that asks for training."""
     if call is None or call.stmt is None or depth > DEEPEST_WRAPPING:
         return False
-    if any(answer and _asks_for_training(test) for test, answer in tests(model, call)):
+    if any(answer and _asks_for_training(test) for test, answer in tests(call)):
         return True
     callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
     return bool(callers) and all(_is_for_training(model, each, depth + 1) for each in callers)

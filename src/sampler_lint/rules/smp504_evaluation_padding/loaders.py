@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import ExtObj, Obj, Value
-from sampler_lint.domain.conditions import contradict, excludes, tests
+from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.engines import evaluated_by_call
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -269,7 +270,7 @@ def _is_of_one_rank(model: Model, place: Stmt | Call) -> bool:
     stmt = place.stmt if isinstance(place, Call) else place
     return stmt is not None and any(
         runs_on_one_rank(model, each, stmt.scope)
-        for test, answer in tests(model, place)
+        for test, answer in tests(place)
         if answer
         for each in operands(test)
     )

@@ -1,0 +1,147 @@
+"""Which tests are passed on the way to a place, and what of some class they keep away from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from sampler_lint import catalog
+from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import ClassRef, Ext, Obj, Value
+from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.remembered import remembered
+from sampler_lint.syntax.navigation import leaves, nodes_in, same, walk
+from sampler_lint.syntax.nodes import (
+    Call,
+    Choice,
+    Class,
+    Expr,
+    If,
+    ModuleFacts,
+    Name,
+    Raise,
+    Seq,
+    Stmt,
+    Unary,
+    last_name,
+)
+
+if TYPE_CHECKING:
+    from sampler_lint.analysis.points_to import Flow
+
+
+def tests(place: Stmt | Call) -> Iterator[tuple[Expr, bool]]:
+    """The tests that are passed on the way to a place, with the answers that lead there."""
+    stmt = place.stmt if isinstance(place, Call) else place
+    if isinstance(place, Call):
+        yield from chosen(place)
+    for each in chain([stmt], stmt.ancestors()) if stmt is not None else ():
+        yield from decided(each)
+
+
+def chosen(place: Call) -> Iterator[tuple[Expr, bool]]:
+    """The tests of the conditional expressions that a call stands in."""
+    stmt = place.stmt
+    for choice in _choices(stmt.scope.module, stmt) if stmt is not None else ():
+        for answer, option in zip((True, False), choice.options, strict=True):
+            if choice.test is not None and any(node is place for node in walk(option)):
+                yield choice.test, answer
+
+
+@remembered
+def _choices(_: ModuleFacts, stmt: Stmt) -> list[Choice]:
+    """The conditional expressions of a statement."""
+    return [node for node in nodes_in([stmt]) if isinstance(node, Choice) and node.kind == "if"]
+
+
+def decided(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
+    """The test of the ``if`` that a statement is in, and of those before it that may leave."""
+    if isinstance(stmt.parent, If):
+        yield stmt.parent.test, stmt.block is stmt.parent.body
+    known: dict[int, list[If]] = stmt.scope.module.memo.setdefault(decided, {})
+    if id(stmt.block) not in known:
+        known[id(stmt.block)] = [
+            each
+            for each in stmt.block
+            if isinstance(each, If) and leaves(each.body[-1]) and not each.orelse
+        ]
+    for each in known[id(stmt.block)]:
+        if each.order >= stmt.order:
+            return
+        yield each.test, False
+
+
+def is_kept_out(flow: Flow, place: Call, given: Expr, value: Value) -> bool:
+    """Whether a test of its class on the way to a place keeps an object away: ``isinstance(…)``.
+
+    ``given`` is what the object reaches the place by. Of a name that is bound again between the
+    two, what it then gets has passed no test. What is refused with an error was meant to come.
+    """
+    return isinstance(value, Obj) and any(
+        is_one(flow, value.cls, test.positional[1]) is (not answer)
+        and not _comes_later(flow, test.positional[0], given, value)
+        and not _refuses(test)
+        for test, answer in map(_upright, tests(place))
+        if isinstance(test, Call)
+        and last_name(test.func) == "isinstance"
+        and len(test.positional) == 2
+        and same(test.positional[0], given)
+    )
+
+
+def _upright(asked: tuple[Expr, bool]) -> tuple[Expr, bool]:
+    test, answer = asked
+    while isinstance(test, Unary) and test.op == "Not":
+        test, answer = test.operand, not answer
+    return test, answer
+
+
+def _refuses(test: Call) -> bool:
+    stmt = test.stmt
+    return isinstance(stmt, If) and isinstance(stmt.body[-1], Raise)
+
+
+def _comes_later(flow: Flow, tested: Expr, given: Expr, value: Value) -> bool:
+    """Whether a name has a value from a binding that its test did not see."""
+    if not isinstance(tested, Name) or not isinstance(given, Name):
+        return False
+    seen = definitions(tested.scope, tested)
+    return any(
+        binding.value is None or value in flow.values(binding.value)
+        for binding in definitions(given.scope, given)
+        if binding not in seen
+    )
+
+
+def is_one(flow: Flow, cls: Class | str | None, kinds: Expr) -> bool | None:
+    """Whether objects of a class are what ``isinstance`` is asked for; None where nobody knows."""
+    options = kinds.items if isinstance(kinds, Seq) else [kinds]
+    answers = {
+        _derives(flow, cls, value) for option in options for value in flow.values(option) or {None}
+    }
+    return True if True in answers else None if None in answers else False
+
+
+def _derives(flow: Flow, cls: Class | str | None, kind: Value | None) -> bool | None:
+    if cls is None or not isinstance(kind, (ClassRef, Ext)):
+        return None
+    if isinstance(kind, Ext):
+        is_known = kind.dotted.startswith(TORCH_DATA) or catalog.known(kind.dotted) is not None
+        found = flow.is_a(cls, catalog.canonical(kind.dotted))
+        return found if found or (is_known and _is_followed(flow, cls)) else None
+    if isinstance(cls, str):
+        return False
+    return kind.cls in flow.mro(cls) or (False if _is_followed(flow, cls) else None)
+
+
+def _is_followed(flow: Flow, cls: Class | str) -> bool:
+    """Whether all that a class derives from is of the tree, or of torch or else known."""
+    return isinstance(cls, str) or all(
+        isinstance(base, Class)
+        or (
+            isinstance(base, str)
+            and (base.startswith(TORCH_DATA) or catalog.known(base) is not None)
+        )
+        for base in flow.mro(cls)
+    )

@@ -10,7 +10,18 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.domain.wrapping import parameter_kept
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Index, Name, Scope, Stmt
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Scope,
+    Stmt,
+    last_name,
+)
 
 #: How a loader is handed on within a function, also through what wraps it.
 _HERE = LOCAL | Hop.PART | Hop.ELEMENT
@@ -70,8 +81,10 @@ def _asking_for(model: Model, scope: Function, source: Expr, loader: Obj) -> lis
 
 
 def _steps_made(model: Model, scope: Scope, within: Stmt | None) -> list[Call]:
+    """The steps in a part of a scope; to drop gradients is one where nothing else is."""
     calls = scope.calls if within is None else scope.calls_in(within)
-    return [call for call in calls if is_step(model, call)]
+    made = [call for call in calls if is_step(model, call)]
+    return [call for call in made if last_name(call.func) != "zero_grad"] or made
 
 
 def _by_choice(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stmt | None) -> bool:

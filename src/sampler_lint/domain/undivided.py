@@ -120,6 +120,11 @@ def _is_started(model: Model, joins: Call, module: Module) -> bool:
         for value in model.flow.values(joins.func)
     ):
         return True
+    return starts_processes(model, module)
+
+
+def starts_processes(model: Model, module: Module) -> bool:
+    """Whether a file that runs with another one has torch start the processes."""
     files = program_files(model)
     return any(
         files.share_importer(module, other)

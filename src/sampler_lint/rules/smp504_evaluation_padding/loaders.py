@@ -9,7 +9,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import ExtObj, Obj, Value
-from sampler_lint.domain.conditions import contradict, excludes
+from sampler_lint.domain.conditions import conditions, contradict, excludes
 from sampler_lint.domain.engines import evaluated_by_call
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -18,6 +18,7 @@ from sampler_lint.domain.epochs import (
     pass_evaluates,
     pass_trains,
 )
+from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
@@ -25,6 +26,7 @@ from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.shares import pads, passes_over_shared
 from sampler_lint.domain.taking import as_taken
+from sampler_lint.domain.undivided import starts_processes
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -237,14 +239,32 @@ def _is_called_apart(model: Model, scope: Scope) -> bool:
 def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
     """The calls that lead to a pass in a run that builds the sampler; ``[None]`` if none is known.
 
-    Where one process has no sampler, and it alone comes here, there are none.
+    Where one process has no sampler, and it alone comes here, there are none; so where the sampler
+    asks for processes and the script starts none.
     """
     scope = found.scope
+    if _is_never_joined(model, found, sampler):
+        return []
     calls = model.flow.callers(scope) if isinstance(scope, Function) else []
     built = [each for each in (sampler.site, sampler.through) if each is not None]
     judged: dict[Scope, bool] = {scope: False}
     left = [call for call in calls if _is_on_way(model, built, call, judged)]
     return [*left] if calls else [None]
+
+
+def _is_never_joined(model: Model, found: Pass, sampler: Obj) -> bool:
+    """Whether a sampler is for processes that are joined, and the script of a pass joins none."""
+    module = model.module_of(found.scope)
+    return (
+        sampler.site is not None
+        and (_JOINED, True) in conditions(model, sampler.site)
+        and program_files(model).has_script(module)
+        and not injections(model).trainers(module)
+        and not starts_processes(model, module)
+    )
+
+
+_JOINED = "torch.distributed.is_initialized"
 
 
 def _is_on_way(model: Model, built: list[Call], call: Call, judged: dict[Scope, bool]) -> bool:

@@ -41,7 +41,7 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     names_drawn,
     sums_up,
 )
-from sampler_lint.syntax.navigation import nodes_in, operands, statements, unparse, walk
+from sampler_lint.syntax.navigation import leftmost, nodes_in, operands, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -199,15 +199,21 @@ def _kept_to_one_rank(model: Model, found: Pass) -> Stmt | None:
     if not isinstance(loop, For) or not all(map(_only_counts, scope.calls_in(loop))):
         return None
     summed = {
-        stmt.target.id
+        root.id
         for stmt in statements(loop.body)
-        if isinstance(stmt, AugAssign) and isinstance(stmt.target, Name)
+        if isinstance(stmt, AugAssign) and isinstance(root := leftmost(stmt.target), Name)
         if not is_of_one_turn(loop, stmt)
     }
+    later = [
+        stmt for stmt in statements(scope.body) if stmt is not loop and not loop.encloses(stmt)
+    ]
+    by_all = [stmt for stmt in later if not _is_of_one_rank(model, stmt)]
+    while made := {name for stmt in by_all for name in _made_of(stmt, summed)} - summed:
+        summed |= made
     uses = [
         stmt
-        for stmt in statements(scope.body)
-        if stmt is not loop and not loop.encloses(stmt) and not _is_renewed(stmt, summed)
+        for stmt in later
+        if not _is_renewed(stmt, summed)
         if any(isinstance(node, Name) and node.id in summed for node in nodes_in([stmt]))
     ]
     return uses[0] if uses and all(_is_of_one_rank(model, stmt) for stmt in uses) else None
@@ -216,6 +222,16 @@ def _kept_to_one_rank(model: Model, found: Pass) -> Stmt | None:
 def _only_counts(call: Call) -> bool:
     """Whether a call brings nothing together, and tells no meter."""
     return not TOGETHER.names(call.func) and last_name(call.func) not in COUNTING
+
+
+def _made_of(stmt: Stmt, names: set[str]) -> Iterator[str]:
+    """What a statement computes of some names: the mean of a sum, whether it is the best yet."""
+    if isinstance(stmt, Assign) and any(
+        isinstance(node, Name) and node.id in names for node in walk(stmt.value)
+    ):
+        made = {target.id for target in stmt.targets if isinstance(target, Name)}
+        if _is_renewed(stmt, made):
+            yield from made
 
 
 def _is_renewed(stmt: Stmt, names: set[str]) -> bool:

@@ -12,7 +12,7 @@ from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
-from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.programs import built_outside_tests, in_test_function, is_test
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
@@ -20,7 +20,17 @@ from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
 from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements, walk
-from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name, Return
+from sampler_lint.syntax.nodes import (
+    SUMS,
+    Assign,
+    Attr,
+    Bin,
+    Class,
+    Expr,
+    Function,
+    Name,
+    Return,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -89,14 +99,15 @@ class BatchSamplerWithoutBatchSize(Rule):
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
             trainers = injection.trainers(module)
-            assumes = (
-                _is_for_others(model, module, cls) or _hides_its_size(cls)
-            ) and injection.may_rebuild(module, cls)
-            if not (assumes or trainers):
-                continue
             attributes = model.attributes(cls)
             missing = [n for n in ("batch_size", "drop_last") if n not in attributes.names]
             if attributes.open is not None or not missing:
+                continue
+            assumes = (
+                _is_for_others(model, module, cls)
+                or ("batch_size" in missing and _hides_its_size(cls))
+            ) and injection.may_rebuild(module, cls)
+            if not (assumes or trainers):
                 continue
             failure = next(
                 (
@@ -165,14 +176,19 @@ def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
 def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
     """Whether the tree itself, a test or registry in it too, makes no use of the class."""
     is_tried = is_test(module) or in_test_function(model, cls)
-    return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
+    return cls not in model.used_as_batch_sampler and not (
+        is_tried or cls.decorators or any(built_outside_tests(model, model.built.get(cls, ())))
+    )
 
 
 def _hides_its_size(cls: Class) -> bool:
     """Whether the batches have one size, which the class is told and keeps under another name."""
     init = cls.method("__init__")
     size = _named_size(cls, init) if init is not None else None
-    return size is not None and bool(size[0]) and size[1] is Applicability.SAFE
+    if init is None or size is None or size[1] is not Applicability.SAFE:
+        return False
+    params = {param.name for param in init.params}
+    return any(size[0] in (_linear(value, params) or ()) for value in _stored(cls, init).values())
 
 
 def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:

@@ -96,16 +96,15 @@ class BatchSamplerWithoutBatchSize(Rule):
 
     def _of_frameworks(self, model: Model, injection: Injection) -> Iterator[tuple[Suspect, Class]]:
         for module, cls in model.classes():
-            if not is_batch_sampler(model, cls) or is_abstract(cls):
-                continue
+            if is_test(module) or not is_batch_sampler(model, cls) or is_abstract(cls):
+                continue  # no Trainer gets what a test makes up
             trainers = injection.trainers(module)
             attributes = model.attributes(cls)
             missing = [n for n in ("batch_size", "drop_last") if n not in attributes.names]
             if attributes.open is not None or not missing:
                 continue
             assumes = (
-                _is_for_others(model, module, cls)
-                or ("batch_size" in missing and _hides_its_size(cls))
+                _is_for_others(model, cls) or ("batch_size" in missing and _hides_its_size(cls))
             ) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
@@ -173,11 +172,12 @@ def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
     )
 
 
-def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
+def _is_for_others(model: Model, cls: Class) -> bool:
     """Whether the tree itself, a test or registry in it too, makes no use of the class."""
-    is_tried = is_test(module) or in_test_function(model, cls)
     return cls not in model.used_as_batch_sampler and not (
-        is_tried or cls.decorators or any(built_outside_tests(model, model.built.get(cls, ())))
+        in_test_function(model, cls)
+        or cls.decorators
+        or any(built_outside_tests(model, model.built.get(cls, ())))
     )
 
 

@@ -11,6 +11,7 @@ from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.domain.injection import injections, shards_itself
 from sampler_lint.domain.model import BATCH_SAMPLER, Model, own_scopes
+from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.signatures import Signature, of_class
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
@@ -81,8 +82,8 @@ class BatchSamplerNotRebuildable(Rule):
         injection = injections(model)
         told: set[object] = set()
         for module, cls in model.classes():
-            if not is_batch_sampler(model, cls) or is_abstract(cls):
-                continue
+            if is_test(module) or not is_batch_sampler(model, cls) or is_abstract(cls):
+                continue  # no Trainer gets what a test makes up
             signature = of_class(model, cls)
             if signature is None or not isinstance(signature.owner, Class):
                 continue

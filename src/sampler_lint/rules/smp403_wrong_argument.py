@@ -322,6 +322,8 @@ def _meant(signature: Signature, made: Construction, index: int, value: Expr) ->
     name = _named(signature, value)
     if name is None or name == place or name in keywords or name not in signature.names:
         return None
+    if _says(value, place):
+        return None
     # Another argument of that very name in its own place, or a part of the value: the value is
     # used twice, on purpose.
     for other, given in enumerate(made.positional[: len(signature.positional)]):
@@ -330,6 +332,12 @@ def _meant(signature: Signature, made: Construction, index: int, value: Expr) ->
         ):
             return None
     return name
+
+
+def _says(value: Expr, place: str) -> bool:
+    """Whether all words of a parameter are said by what it gets: ``opt["dataset"]``."""
+    said = [str(node.value) if isinstance(node, Const) else last_name(node) for node in walk(value)]
+    return {*place.split("_")} <= {word for name in said if name for word in name.split("_")}
 
 
 def _named(signature: Signature, value: Expr) -> str | None:

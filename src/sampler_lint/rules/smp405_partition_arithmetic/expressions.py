@@ -187,6 +187,12 @@ def _first_never_removed(
     taken = [node for node in nodes_in(body) if isinstance(node, Index) and same(node.value, items)]
     if any(not _is_name(one.key, index) for one in taken):
         return  # the item before it is looked at, which the first has not
+    if function.cls is not None and any(
+        _passes_over_empty(model, stmt)
+        for method in function.cls.methods
+        for stmt in statements(method.body)
+    ):
+        return  # an empty one that stays does no harm
     if any(_removes(stmt, items, index) for stmt in body) and any(
         _asks_if_empty(node, taken) for node in nodes_in(body)
     ):
@@ -199,6 +205,17 @@ def _first_never_removed(
             effect="an empty first item stays: later code divides by its length, or reads nothing",
             advice=f"use `range(len({text}) - 1, -1, -1)`",
         )
+
+
+def _passes_over_empty(model: Model, stmt: Stmt) -> bool:
+    """``if len(x) == 0: continue``."""
+    if not isinstance(stmt, If) or not isinstance(stmt.body[-1], Simple):
+        return False
+    test = stmt.test
+    if not stmt.body[-1].is_jump or not isinstance(test, Compare) or not _is(test.rights[0], 0):
+        return False
+    size = only(model.flow, test.left, Hop.ASSIGNED)
+    return test.ops[0] in EQUAL and isinstance(size, Call) and last_name(size.func) == "len"
 
 
 def _asks_if_empty(node: Expr, items: list[Index]) -> bool:

@@ -477,8 +477,20 @@ def drawn_by(
             and (begun is None or not begun.isdisjoint(files.leading_to(draw.module.path)))
             and (draw.shared_by is None or _is_drawn_apart(model, seeding.program, draw))
             and (not seeding.is_second or _surely_follows(model, draw.call, seeding.at))
+            and not _is_seeded_alike(model, seeding, draw)
         ):
             yield draw
+
+
+def _is_seeded_alike(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> bool:
+    """Whether the function that draws seeds the generator anew before, alike on all ranks."""
+    scope = draw.call.scope
+    return seeding.at.scope is not scope and any(
+        at.scope is scope
+        and library in {draw.library, None}
+        and surely_runs_before(at.stmt, draw.call.stmt)
+        for _, at, library in _seedings(model).alike
+    )
 
 
 def _surely_follows(model: Model, call: Call, first: Call) -> bool:

@@ -82,7 +82,7 @@ def is_kept_out(flow: Flow, place: Call, given: Expr, value: Value) -> bool:
         is_one(flow, value.cls, test.positional[1]) is (not answer)
         and not _comes_later(flow, test.positional[0], given, value)
         and not _refuses(test)
-        for test, answer in map(_upright, tests(place))
+        for test, answer in map(upright, tests(place))
         if isinstance(test, Call)
         and last_name(test.func) == "isinstance"
         and len(test.positional) == 2
@@ -90,7 +90,8 @@ def is_kept_out(flow: Flow, place: Call, given: Expr, value: Value) -> bool:
     )
 
 
-def _upright(asked: tuple[Expr, bool]) -> tuple[Expr, bool]:
+def upright(asked: tuple[Expr, bool]) -> tuple[Expr, bool]:
+    """A test and its answer without ``not``."""
     test, answer = asked
     while isinstance(test, Unary) and test.op == "Not":
         test, answer = test.operand, not answer

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
 
-from sampler_lint.analysis.asked import chosen, decided, tests
+from sampler_lint.analysis.asked import chosen, decided, tests, upright
 from sampler_lint.analysis.values import Ext, FuncRef, Obj
-from sampler_lint.domain.concepts import PROCESSES
+from sampler_lint.domain.concepts import EVALUATES, PROCESSES, TRAINS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
@@ -117,6 +117,19 @@ def _passes(model: Model, call: Call, objects: Iterable[Obj]) -> bool:
         for value in model.flow.values(arg.value)
         for obj in objects
     )
+
+
+def told_what_for(place: Call) -> bool | None:
+    """Whether a place is for training, or (False) for evaluation: ``phase == "train"``."""
+    for test, answer in map(upright, tests(place)):
+        if isinstance(test, Compare) and isinstance(asked := test.rights[0], Const):
+            is_it = (test.ops[0] in EQUAL) is answer if test.ops[0] in EQUAL | UNEQUAL else None
+            if is_it is not None and isinstance(asked.value, str):
+                if TRAINS.says(asked.value):
+                    return is_it
+                if EVALUATES.says(asked.value) and is_it:
+                    return False
+    return None
 
 
 def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Obj, Value
+from sampler_lint.domain.conditions import told_what_for
 from sampler_lint.domain.epoch_state import seed_argument
 from sampler_lint.domain.epochs import feeds_training, hooked_samplers, trained_with
 from sampler_lint.domain.fixed_orders import (
@@ -237,7 +238,11 @@ def _suspect(
     model: Model, call: Call, built: list[tuple[Obj, Obj]], said: str, advice: str
 ) -> Iterator[Suspect]:
     """The finding, if one of the loaders trains."""
-    loaders = [loader for _, loader in built]
+    loaders = [
+        loader
+        for _, loader in built
+        if loader.site is None or told_what_for(loader.site) is not False
+    ]
     trains = feeds_training(model, *loaders)
     if trains is False:
         return

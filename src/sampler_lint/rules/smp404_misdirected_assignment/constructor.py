@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import passed
-from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.catalog.torch import DEFAULTS
-from sampler_lint.domain.concepts import EVALUATES, NAMESPACES, TRAINS
+from sampler_lint.domain.concepts import NAMESPACES
+from sampler_lint.domain.conditions import told_what_for
 from sampler_lint.domain.datasets import may_be_iterable
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import in_test_function
@@ -444,17 +444,9 @@ def _is_heeded(model: Model, function: Function, param: Param, site: Call) -> bo
         for arg in other.site.args
         if _are_apart(site.stmt, other.site.stmt)
     ]
-    if any(_asks_what_for(test) for test, _ in tests(site)):
+    if told_what_for(site) is not None:
         elsewhere.clear()  # whoever passes it may never come here
     return any(all(read is not given for given in elsewhere) for read in _reads(function, param))
-
-
-def _asks_what_for(test: Expr) -> bool:
-    """Whether a test is about training or evaluating: ``phase == "train"``."""
-    said = (node.value if isinstance(node, Const) else last_name(node) for node in walk(test))
-    return any(
-        isinstance(each, str) and (TRAINS.says(each) or EVALUATES.says(each)) for each in said
-    )
 
 
 def _is_decided(function: Function, site: Call, call: Call) -> bool:

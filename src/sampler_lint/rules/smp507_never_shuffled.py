@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import FuncRef, Obj
+from sampler_lint.domain.concepts import ORDERS
 from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.copies import changes_of
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
@@ -316,16 +317,20 @@ def _is_chosen(model: Model, site: Call, data: Expr) -> bool:
 
 
 def _is_told_how(model: Model, site: Call, data: Expr) -> bool:
-    """Whether the same function hands the dataset on with a function of the tree.
+    """Whether the same function hands the dataset on with a function of the tree, or to one.
 
-    By that it may make its samples, and draw what goes into one: then no order is another.
+    With one it may make its samples, and draw what goes into one: then no order is another. What
+    gets it may put it in another order.
     """
     return any(
         any(same(node, data) for arg in call.args for node in walk(arg.value))
-        and any(
-            isinstance(value, FuncRef) and value.bound is None
-            for arg in call.args
-            for value in model.flow.values(arg.value)
+        and (
+            any(
+                isinstance(value, FuncRef) and value.bound is None
+                for arg in call.args
+                for value in model.flow.values(arg.value)
+            )
+            or any(any(ORDERS.calls_in(callee.calls)) for callee in model.flow.callees(call))
         )
         for call in site.scope.calls
         if call is not site

@@ -11,7 +11,7 @@ from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.domain.injection import injections, shards_itself
 from sampler_lint.domain.model import BATCH_SAMPLER, Model, own_scopes
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import built_outside_tests, is_test
 from sampler_lint.domain.signatures import Signature, of_class
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
@@ -90,7 +90,7 @@ class BatchSamplerNotRebuildable(Rule):
             trouble, fix = None, None
             if _is_registered(cls):
                 trouble = _mmengine_trouble(model, module, signature)
-            elif injection.rebuilds(module, cls):
+            elif injection.rebuilds(module, cls) and _is_used(model, cls):
                 trouble = _lightning_trouble(model, module, cls, signature)
                 fix = partial(_leave_sharding, model, module, cls)
                 read = _data_source(model, cls) if trouble is None else None
@@ -100,6 +100,14 @@ class BatchSamplerNotRebuildable(Rule):
             if trouble is not None and signature.owner not in told:
                 told.add(signature.owner)
                 yield _suspect(model, cls, signature.owner, trouble, fix)
+
+
+def _is_used(model: Model, cls: Class) -> bool:
+    """Whether the program builds the class or one derived from it, for a loader to hold it."""
+    kinds = (cls, *model.flow.subclasses(cls))
+    return any(any(built_outside_tests(model, model.built.get(kind, ()))) for kind in kinds) or any(
+        kind in model.used_as_batch_sampler for kind in kinds
+    )
 
 
 def _is_registered(cls: Class) -> bool:

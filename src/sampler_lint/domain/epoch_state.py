@@ -82,6 +82,7 @@ class Reach:
                     yield read
 
 
+@remembered
 def reach(model: Model, cls: Class, *names: str) -> Reach:
     """What runs when the methods ``names`` are called on an instance of ``cls``."""
     found = Reach()

@@ -242,14 +242,17 @@ def _draws(call: Call, library: str) -> bool:
     return name not in _NO_DRAWS and not (GIVES_STATE.says(name) or RESTORES.says(name))
 
 
-def parts(model: Model, value: Value, depth: int = 0) -> Iterator[Obj | FuncRef]:
+def parts(model: Model, value: Value) -> Iterator[Obj | FuncRef]:
     """What a worker's copy of a dataset consists of: objects and functions, transforms too."""
-    if isinstance(value, FuncRef) or (isinstance(value, Obj) and isinstance(value.cls, Class)):
-        yield value
-    if depth <= DEEPEST_WRAPPING:
-        for part in _parts_inside(model, value):
-            if part != value:
-                yield from parts(model, part, depth + 1)
+    todo, seen = [(value, 0)], {value}
+    for part, depth in todo:
+        if isinstance(part, FuncRef) or (isinstance(part, Obj) and isinstance(part.cls, Class)):
+            yield part
+        if depth <= DEEPEST_WRAPPING:
+            # A transform in lists of lists is reached by many ways: it is looked at once.
+            inside = [each for each in _parts_inside(model, part) if each not in seen]
+            seen.update(inside)
+            todo += ((each, depth + 1) for each in dict.fromkeys(inside))
 
 
 @remembered

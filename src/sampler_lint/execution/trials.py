@@ -30,7 +30,13 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Trials
-from sampler_lint.execution.overlaps import overlapping, repeated, torn, within_another
+from sampler_lint.execution.overlaps import (
+    overlapping,
+    reordered,
+    repeated,
+    torn,
+    within_another,
+)
 from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
 from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
 from sampler_lint.execution.texts import other_texts
@@ -115,6 +121,7 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     if BUDGET.gone:
         return plain
     if trials.sharded and trials.repeated is None and not spec.goes_on:
+        trials = trials._replace(reordered=reordered(interpreter, spec, trials))
         tear = torn(interpreter, spec) or within_another(interpreter, spec, trials)
         trials = trials._replace(torn=None if BUDGET.gone else tear)
     return trials

@@ -38,7 +38,8 @@ from sampler_lint.execution.overlaps import (
     within_another,
 )
 from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
-from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
+from sampler_lint.execution.set_up import SetUp, World, says_uneven
+from sampler_lint.execution.stand_ins import is_sequence, stand_ins
 from sampler_lint.execution.texts import other_texts
 from sampler_lint.execution.values import Data, Fn
 from sampler_lint.limits import FEWEST_GUESSED

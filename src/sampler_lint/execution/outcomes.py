@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.errors import RaisedError
-from sampler_lint.execution.set_up import World
 from sampler_lint.execution.values import Array, Lost, Told
+from sampler_lint.execution.worlds import World
 from sampler_lint.properties import (
     Observation,
     Rank,

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from sampler_lint.execution.budget import (
     LARGE_NUMBER,
@@ -38,31 +38,9 @@ from sampler_lint.execution.values import (
     given,
     last_name,
 )
+from sampler_lint.execution.worlds import World
 from sampler_lint.parameters import NUMBERS, Role, role_of, several
 from sampler_lint.syntax.parse import all_nodes
-
-
-class World(NamedTuple):
-    """One set-up: a data set of ``samples``, ``ranks`` processes, and the usual arguments."""
-
-    samples: int
-    ranks: int
-    batch_size: int
-    drop_last: bool = False
-
-    @property
-    def is_even(self) -> bool:
-        """Whether nothing is left once each rank has its batches."""
-        return self.samples % (self.ranks * self.batch_size) == 0
-
-    def counts(self, *, sharded: bool) -> set[int]:
-        """What a sampler may yield here: samples or batches, of all or of a rank's share."""
-        ranks = self.ranks if sharded else 1
-        out = set()
-        for share in (self.samples // ranks, -(-self.samples // ranks)):
-            out |= {share, share // self.batch_size, -(-share // self.batch_size)}
-        return out
-
 
 #: What is given whether the constructor could do without it or not.
 _ALWAYS = frozenset({Role.DATASET, Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.DROP_LAST})

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sampler_lint.execution.budget import BUDGET
 from sampler_lint.execution.errors import Kind, WantedError
 from sampler_lint.execution.standard import place_of
 from sampler_lint.execution.values import NOT_MADE, PLACE, UNKNOWN, Data, Given, Source, given
-
-if TYPE_CHECKING:
-    from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.worlds import World
 
 #: Ways to stand for a sequence, of which the first three are of numbers.
 _SEQUENCES: dict[str, Callable[[World], Any]] = {
@@ -89,10 +87,24 @@ def other(guess: Any) -> Any:
     return item_numbers[item_numbers.index(guess) - 1] if guess in item_numbers else guess
 
 
+class Setting(Protocol):
+    """What is known of the arguments beside what stands for them."""
+
+    guesses: dict[str, Any] | None
+    place: int
+    """The rank of the process."""
+    numbers_are_ranks: bool
+    longer: str
+    """What is gone through twice as long."""
+
+    def placed(self, name: str, world: World, rank: int) -> Any:
+        """What the world says of a name."""
+
+
 class Made:
     """What stands for arguments in one world."""
 
-    def __init__(self, spec: SetUp, world: World) -> None:
+    def __init__(self, spec: Setting, world: World) -> None:
         self.spec = spec
         self.guesses = spec.guesses or {}
         self.world = world

@@ -38,10 +38,11 @@ from sampler_lint.execution.overlaps import (
     within_another,
 )
 from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
-from sampler_lint.execution.set_up import SetUp, World, says_uneven
+from sampler_lint.execution.set_up import SetUp, says_uneven
 from sampler_lint.execution.stand_ins import is_sequence, stand_ins
 from sampler_lint.execution.texts import other_texts
 from sampler_lint.execution.values import Data, Fn
+from sampler_lint.execution.worlds import World
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
 from sampler_lint.properties import shares

@@ -146,8 +146,8 @@ def _pass(
 
 
 def _refuses(error: RaisedError) -> bool:
-    """Whether it is the program itself that raises: it checks how it is used."""
-    return isinstance(error.node, (ast.Assert, ast.Raise))
+    """Whether it checks how it is used, or reads what is set first by who uses it."""
+    return isinstance(error.node, (ast.Assert, ast.Raise)) or error.kind == "AttributeError"
 
 
 def length_of(

@@ -372,7 +372,8 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
                 return True
             refused, runs_through = None, True
         except RaisedError as error:
-            refused, spec.refused = error, dict(guesses)
+            if refused is None or len(guesses) > len(spec.refused):  # it got furthest
+                refused, spec.refused = error, dict(guesses)
         except OverBudgetError as error:
             too_much.append(error)
             if BUDGET.gone or not left or len(too_much) == MOST_OVER_BUDGET:

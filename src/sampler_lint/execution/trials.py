@@ -110,6 +110,7 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         trials = trials._replace(endless=endless, repeated=repeated(interpreter, spec))
         if trials.repeated is None:
             trials = trials._replace(torn=overlapping(interpreter, spec, endless))
+        trials = trials._replace(reordered=reordered(interpreter, spec, trials))
     elif any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)

@@ -49,7 +49,7 @@ class BatchSamplerWithoutBatchSize(Rule):
         (docs/frameworks.md).
 
         Likely, with the word "would", where the program uses none of these frameworks: of batch
-        samplers that no loader in the repository takes, as in libraries, whose users may use one,
+        samplers that nothing in the repository builds, as in libraries, whose users may use one,
         and of those that are told the one size of their batches and keep it under another name.
 
     Why is this bad?

@@ -43,6 +43,7 @@ class BatchSamplerNotRebuildable(Rule):
         drop_last=...)`, or they read `.data_source` of the sampler they are given, which the
         injected `DistributedSampler` does not have. In mmengine's `DATA_SAMPLERS` registry: batch
         samplers that take no `sampler` or no `batch_size`, which mmengine passes by keyword.
+        Not reported for a class that nothing builds, or that a test makes up.
 
     Why is this bad?
         Training on one GPU works. The first run on two fails with a TypeError or AttributeError

@@ -204,12 +204,14 @@ def _kept_to_one_rank(model: Model, found: Pass) -> Stmt | None:
         if isinstance(stmt, AugAssign) and isinstance(root := leftmost(stmt.target), Name)
         if not is_of_one_turn(loop, stmt)
     }
+    if not summed:
+        return None
     later = [
         stmt for stmt in statements(scope.body) if stmt is not loop and not loop.encloses(stmt)
     ]
-    by_all = [stmt for stmt in later if not _is_of_one_rank(model, stmt)]
-    while made := {name for stmt in by_all for name in _made_of(stmt, summed)} - summed:
-        summed |= made
+    made = [stmt for stmt in later if isinstance(stmt, Assign)]
+    while names := {name for stmt in made for name in _made_of(model, stmt, summed)} - summed:
+        summed |= names
     uses = [
         stmt
         for stmt in later
@@ -224,14 +226,14 @@ def _only_counts(call: Call) -> bool:
     return not TOGETHER.names(call.func) and last_name(call.func) not in COUNTING
 
 
-def _made_of(stmt: Stmt, names: set[str]) -> Iterator[str]:
-    """What a statement computes of some names: the mean of a sum, whether it is the best yet."""
-    if isinstance(stmt, Assign) and any(
+def _made_of(model: Model, stmt: Assign, names: set[str]) -> set[str]:
+    """What every rank computes of some names: the mean of a sum, whether it is the best yet."""
+    made = {target.id for target in stmt.targets if isinstance(target, Name)}
+    is_computed = not made <= names and any(
         isinstance(node, Name) and node.id in names for node in walk(stmt.value)
-    ):
-        made = {target.id for target in stmt.targets if isinstance(target, Name)}
-        if _is_renewed(stmt, made):
-            yield from made
+    )
+    is_made = is_computed and _is_renewed(stmt, made) and not _is_of_one_rank(model, stmt)
+    return made if is_made else set()
 
 
 def _is_renewed(stmt: Stmt, names: set[str]) -> bool:

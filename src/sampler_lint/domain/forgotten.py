@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import RANK, RESTORES, WORKERS
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.draws import global_draw
-from sampler_lint.domain.engines import run_over
 from sampler_lint.domain.epoch_calls import is_moved_on
 from sampler_lint.domain.epoch_state import (
     Reach,
     epoch_state,
+    lookup,
     seed_argument,
     seed_parts,
     seedings_of,
 )
-from sampler_lint.domain.epochs import loops_over, trains
+from sampler_lint.domain.epochs import feeds_training, loops_over
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.remembered import remembered
@@ -54,17 +55,23 @@ def forgotten(model: Model) -> Iterator[Forgotten]:
             if not isinstance(dataset, Obj) or not isinstance(dataset.cls, Class):
                 continue
             counted = _counted(model, dataset.cls)
-            again = _goes_again(model, loader) if counted is not None else None
-            if counted is not None and again is not None:
-                yield Forgotten(*counted, loader, dataset, again == "framework")
+            if counted is None or feeds_training(model, loader) is not True:
+                continue
+            by_framework = not loops_over(model, loader)
+            if not (by_framework and _may_be_told(model, loader, dataset.cls)):
+                yield Forgotten(*counted, loader, dataset, by_framework)
 
 
-def _goes_again(model: Model, loader: Obj) -> str | None:
-    """Who trains with the same loader for several epochs: a ``loop``, or a ``framework``."""
-    loops = loops_over(model, loader)
-    if loops:
-        return "loop" if any(trains(model, f) and not f.builds_anew for f in loops) else None
-    return "framework" if any(map(loader.may_be, run_over(model))) else None
+def _may_be_told(model: Model, loader: Obj, cls: Class) -> bool:
+    """Whether a framework may call a ``set_epoch`` of the dataset: not if it tells samplers only."""
+    if lookup(model, cls, "set_epoch", None) is None or loader.site is None:
+        return False
+    told = {
+        contract.part
+        for framework in model.frameworks(model.module_of(loader.site.scope))
+        for contract in catalog.contracts(framework, "calls")
+    }
+    return "sampler" not in told or "dataset" in told
 
 
 @remembered

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import RANK, RESTORES, WORKERS
+from sampler_lint.domain.concepts import RANK, RESTORES, SETS_EPOCH, WORKERS
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.draws import global_draw
 from sampler_lint.domain.epoch_calls import is_moved_on
@@ -63,7 +63,7 @@ def forgotten(model: Model) -> Iterator[Forgotten]:
 
 
 def _may_be_told(model: Model, loader: Obj, cls: Class) -> bool:
-    """Whether a framework may call a ``set_epoch`` of the dataset: not if it tells samplers only."""
+    """Whether a framework may call a ``set_epoch`` of the dataset: not if only of samplers."""
     if lookup(model, cls, "set_epoch", None) is None or loader.site is None:
         return False
     told = {
@@ -137,10 +137,19 @@ def _is_set_elsewhere(model: Model, cls: Class, name: str) -> bool:
         for store in model.project.own_stores(name, base)
         if store.scope.name != "__init__" and not RESTORES.says(store.scope.name)
     }
-    return is_moved_on(model, cls, name) or any(
-        not values or any(not isinstance(v, Obj) or v.cls in family for v in values)
+    owners = [
+        call.func.value
         for setter in setters
         for call in model.project.calls_near(setter, cls)
         if isinstance(call.func, Attr) and self_class(call.func.value) not in family
-        for values in [model.flow.values(call.func.value)]
+    ]
+    if any(map(SETS_EPOCH.says, setters)):
+        owners += [
+            owner
+            for scope, _, owner in model.epoch_setters_kept
+            if model.project.same_program(scope, cls)
+        ]
+    return is_moved_on(model, cls, name) or any(
+        not values or any(not isinstance(v, Obj) or v.cls in family for v in values)
+        for values in map(model.flow.values, owners)
     )

@@ -1,4 +1,4 @@
-"""What a pass of a dataset counts in a worker's copy of it, which ends with the epoch."""
+"""Datasets whose draws hang on an epoch that nothing moves on in the process of the loader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import RANK, RESTORES, SETS_EPOCH, WORKERS
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.draws import global_draw
-from sampler_lint.domain.epoch_calls import is_moved_on
+from sampler_lint.domain.epoch_calls import Carrier, epoch_datasets, is_moved_on
 from sampler_lint.domain.epoch_state import (
     Reach,
     epoch_state,
@@ -60,6 +60,22 @@ def forgotten(model: Model) -> Iterator[Forgotten]:
             by_framework = not loops_over(model, loader)
             if not (by_framework and _may_be_told(model, loader, dataset.cls)):
                 yield Forgotten(*counted, loader, dataset, by_framework)
+
+
+def untold(model: Model) -> Iterator[tuple[Obj, Carrier]]:
+    """The loaders that a framework trains with whose data draw by an epoch that nobody sets."""
+    for loader in model.loaders:
+        for reached in epoch_datasets(model, loader):
+            cls = reached.sampler.cls
+            kept = epoch_state(model, cls).stored if isinstance(cls, Class) else ()
+            if (
+                isinstance(cls, Class)
+                and feeds_training(model, loader) is True
+                and not loops_over(model, loader)
+                and not _may_be_told(model, loader, cls)
+                and not any(_is_set_elsewhere(model, cls, name) for name in kept)
+            ):
+                yield loader, reached
 
 
 def _may_be_told(model: Model, loader: Obj, cls: Class) -> bool:

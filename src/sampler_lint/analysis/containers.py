@@ -319,7 +319,15 @@ class Containers(Hierarchy):
             return None
         owners = put_by(facts, key)
         fillings = ((owners[source], source, path) for source, path in found)
-        return [put for put in fillings if may_run_before(stmt_of(put[0]), site.stmt)]
+        return [
+            put
+            for put in fillings
+            if may_run_before(stmt_of(put[0]), site.stmt) and self._may_put(*put[1:])
+        ]
+
+    def _may_put(self, source: Expr, path: tuple[Part, ...]) -> bool:
+        """Whether a dict may get it: not from another dict that has no such key."""
+        return not path or bool(self._solve_within(lambda: self._part(self._expr(source), path)))
 
     def _told(
         self, key: object, table: Table, find: Callable[[], Var]

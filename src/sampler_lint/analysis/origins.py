@@ -590,11 +590,20 @@ class _Slice:
         found: list[Step] = []
         for base in family if self._through.meets(Hop.ATTRIBUTE) else ():
             for store in self._flow.project.own_stores(attribute.name, base):
-                found += stored(step, store)
+                found += self._kept(step, store)
             for binding in base.bindings.get(attribute.name, ()):
                 if binding.value is not None:
                     found.append(onward(step, Hop.ATTRIBUTE, binding.value, base, ()))
         return _Found(found)
+
+    def _kept(self, step: Step, store: Store) -> Iterable[Step]:
+        """What a store keeps in an attribute: of a call that returns several, that one."""
+        if store.path and isinstance(store.value, Call) and self._through.meets(Hop.RETURN):
+            made = onward(step, Hop.ATTRIBUTE, store.value, store.scope, ())
+            unpacked = self._unpacked(made, store.value, store.path)
+            if unpacked.is_whole:
+                return unpacked.before
+        return stored(step, store)
 
 
 class _Found(NamedTuple):

@@ -392,7 +392,8 @@ class _Above:
         run_by = _run_by(model, function)
         for stmt in run_by.stmts:
             self.stmts.setdefault(stmt.scope, []).append(stmt)
-        self.is_offered |= run_by.is_offered
+        # What is built by who knows whom in a turn is none of the objects that the loop has.
+        self.is_offered |= run_by.is_offered and function.name != "__init__"
         new = run_by.scopes - self.seen
         self.seen |= new
         self.todo += new

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import entries
-from sampler_lint.analysis.values import Ext
+from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.catalog.lightning import ONE_PROCESS
 from sampler_lint.domain.concepts import RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model, scopes_inside
@@ -117,9 +116,9 @@ class Injection:
                 ):
                     return Switch.FORBIDDEN  # or left to the user, who is not known
         trainers = self.calls(program)
-        if not trainers or any(call.has_star or call.has_double_star for call in trainers):
+        if not trainers or any(may_be_told_more(self.model, call) for call in trainers):
             return Switch.UNKNOWN
-        if all(is_one_device(call) for call in trainers):
+        if all(is_one_device(self.model, call) for call in trainers):
             return Switch.SINGLE
         return Switch.OPEN
 
@@ -243,15 +242,22 @@ class Switch:
 
 def is_told_to_leave_samplers(model: Model, call: Call) -> bool:
     """Whether a Trainer is told to put no sampler of its own into loaders, also by a dict."""
-    given = [arg.value for arg in call.args if arg.keyword in _switches()]
-    given += [
-        item
-        for arg in call.args
-        if arg.stars == 2
-        for name in _switches()
-        for item, _ in entries(model.flow, arg.value, name)
-    ]
+    given = [_argument(model, call, name) for name in _switches()]
     return any(isinstance(value, Const) and value.value is False for value in given)
+
+
+def may_be_told_more(model: Model, call: Call) -> bool:
+    """Whether a Trainer may get, by ``*`` or ``**``, what says how it is to shard."""
+    return any(model.flow.may_be_passed(_built(call), name) for name in _switches())
+
+
+def _argument(model: Model, call: Call, name: str) -> Expr | None:
+    """What a Trainer, or a Fabric, is told by a keyword, also by a dict."""
+    return model.flow.argument(_built(call), name)
+
+
+def _built(call: Call) -> Obj:
+    return Obj(last_name(call.func) or "Trainer", call)
 
 
 def told_by_settings(model: Model, module: Module) -> str | None:
@@ -289,17 +295,17 @@ def _tells(model: Model, path: str) -> bool:
 _SETTING = re.compile(r"^[ \t]*([a-z_]+):[ \t]+([^\s#]+)[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
-def is_one_device(call: Call) -> bool:
+def is_one_device(model: Model, call: Call) -> bool:
     """Whether a Trainer, or a Fabric, certainly runs as one process."""
-    devices = call.keyword("devices")
+    devices = _argument(model, call, "devices")
     return isinstance(devices, Const) and devices.value in {1, "1"}
 
 
-def is_several_processes(call: Call) -> bool:
+def is_several_processes(model: Model, call: Call) -> bool:
     """Whether a Trainer, or a Fabric, certainly runs as several where there are several devices."""
-    if is_one_device(call):
+    if is_one_device(model, call):
         return False
-    strategy, devices = call.keyword("strategy"), call.keyword("devices")
+    strategy, devices = (_argument(model, call, name) for name in ("strategy", "devices"))
     if isinstance(strategy, Const) and isinstance(strategy.value, str):
         return strategy.value not in ONE_PROCESS
     number = devices.value if isinstance(devices, Const) else None

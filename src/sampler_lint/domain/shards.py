@@ -62,8 +62,8 @@ class OwnShuffle(NamedTuple):
 
     seeded: Seeded
     term: RankTerm
-    share: Share
-    """The slice that takes the rank's share."""
+    share: Share | None
+    """The slice that takes the rank's share; None where only running the class shows it."""
     taker: Scope
     """The function that takes it."""
 
@@ -71,11 +71,22 @@ class OwnShuffle(NamedTuple):
 def own_shuffles(model: Model, module: Module) -> Iterator[OwnShuffle]:
     """The shuffles of a file that each rank makes differently before it takes its slice."""
     for scope in module.facts.scopes:
-        for found in seeded(model, scope) if isinstance(scope, Function) else ():
+        if not isinstance(scope, Function):
+            continue
+        for found in seeded(model, scope):
             term = differs(model, found.seed, scope)
-            taken = _taken_after(model, scope, found) if term is not None else None
-            if term is not None and taken is not None:
+            if term is None:
+                continue
+            taken = _taken_after(model, scope, found)
+            if taken is not None:
                 yield OwnShuffle(found, term, *taken)
+            elif scope.cls is not None and _reads_the_same(model, scope.cls):
+                yield OwnShuffle(found, term, None, scope)
+
+
+def _reads_the_same(model: Model, cls: Class) -> bool:
+    """Whether the ranks of a sampler read the same where each draws by a seed of its own."""
+    return model.is_meant_as_sampler(cls) and model.trials(cls).reordered is not None
 
 
 def slices_own_shuffle(model: Model, cls: Class) -> bool:

@@ -29,6 +29,7 @@ from sampler_lint.domain.injection import (
     is_one_device,
     is_several_processes,
     is_told_to_leave_samplers,
+    may_be_told_more,
     told_by_settings,
 )
 from sampler_lint.domain.launches import launches
@@ -247,10 +248,10 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
     if not trainers or any(last_name(call.func) == "Fabric" for call in made):
         return None
     if not all(is_told_to_leave_samplers(model, call) for call in trainers):
-        settings = told_by_settings(model, module) if _reads_settings(trainers) else None
+        settings = told_by_settings(model, module) if _reads_settings(model, trainers) else None
         if settings is None:
             return None
-    if not _is_fitted(model, loader, scopes) or any(map(is_one_device, made)):
+    if not _is_fitted(model, loader, scopes) or any(is_one_device(model, each) for each in made):
         return None
     if _any_shards(model, scopes, made):
         return None
@@ -272,7 +273,7 @@ def left_iterable(model: Model, loader: Obj) -> Call | None:
     scopes, made = _of_lightning(model, module)
     kinds = catalog.framework("lightning").trainers
     trainers = [call for call in made if last_name(call.func) in kinds]
-    if not trainers or not all(map(is_several_processes, trainers)):
+    if not trainers or not all(is_several_processes(model, each) for each in trainers):
         return None
     fitted = (
         value
@@ -319,7 +320,11 @@ def left_out(model: Model, loader: Obj) -> Left | None:
         loops = loops_over(model, loader) if known else []
         scopes = {scope for loop in loops for scope in _around(model, loop)}
         made = [call for call in _averaging_by(model, framework, known, scopes) if call.stmt]
-        if not made or any(map(is_one_device, made)) or not _is_read_raw(model, loader, loops):
+        if (
+            not made
+            or any(is_one_device(model, each) for each in made)
+            or not _is_read_raw(model, loader, loops)
+        ):
             continue
         if _may_take_share(scopes, loader.site):
             return None
@@ -415,10 +420,10 @@ def _may_hold(model: Model, given: Expr, loader: Obj) -> bool:
     )
 
 
-def _reads_settings(trainers: list[Call]) -> bool:
+def _reads_settings(model: Model, trainers: list[Call]) -> bool:
     """Whether the one Trainer of a program gets its arguments from elsewhere than the code."""
     return len(trainers) == 1 and (
-        last_name(trainers[0].func) == "LightningCLI" or trainers[0].has_double_star
+        last_name(trainers[0].func) == "LightningCLI" or may_be_told_more(model, trainers[0])
     )
 
 

@@ -22,8 +22,9 @@ from sampler_lint.execution.operators import binary, bisected, check_number, ext
 from sampler_lint.execution.values import UNKNOWN, Array, External, Given, Places, Run, key, plain
 
 RANDOM = Table()
-#: Random functions that only order what they are given, as :meth:`~.chance.Chance.ordered` does.
-ORDERS = frozenset({"permutation", "randperm", "sample", "shuffle"})
+#: Random functions that order what they are given, as :meth:`~.chance.Chance.ordered` does, or
+#: take some of it.
+ORDERS = frozenset({"choices", "multinomial", "permutation", "randperm", "sample", "shuffle"})
 ARRAYS = Table()
 #: What torch does otherwise than numpy under the same name.
 TORCH = Table()
@@ -104,7 +105,7 @@ def _repeated(listed: list[Any], count: int) -> list[Any]:
 
 @RANDOM(Cost.BY_ITEM)
 def _choices(run: Run, values: Any, weights: Any = None, *, k: Any = 1, **kw: Any) -> Any:
-    return _repeated(run.listed(values), plain(k))
+    return run.chance.ordered(_repeated(run.listed(values), plain(k)))
 
 
 def _count(size: Any) -> int:
@@ -146,7 +147,8 @@ def _multinomial(
     n = run.length(weights)
     if not n or (not replacement and plain(num_samples) > n):
         raise CannotTellError("multinomial()")
-    return Array([index % n for index in BUDGET.collect(range(plain(num_samples)))])
+    drawn = [index % n for index in BUDGET.collect(range(plain(num_samples)))]
+    return Array(run.chance.ordered(drawn))
 
 
 @RANDOM(Cost.BY_ITEM, "random_sample", "rand", "randn", "random")

@@ -82,8 +82,9 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
         return default[0] if isinstance(told, Given) else told
     if default and type(owner) in _PLAIN and not hasattr(type(owner), name):
         return default[0]
-    if default and isinstance(owner, (Data, External)) and name != "indices":
-        raise CannotTellError(f"whether there is `{name}`")
+    is_open = default and isinstance(owner, (Data, External)) and name != "indices"
+    if is_open and not _has_part(owner, name):
+        return default[0]
     try:
         return run.attribute(owner, name)
     except RaisedError as error:
@@ -99,6 +100,8 @@ def _hasattr(run: Run, owner: Any, name: Any) -> bool:
     BUDGET.text(len(name))
     if isinstance(owner, (Source, Given)):
         return owner.has(name)
+    if isinstance(owner, Data):
+        return _has_part(owner, name)
     if type(owner) in _PLAIN:
         return hasattr(type(owner), name)
     if not isinstance(owner, Instance):
@@ -113,6 +116,17 @@ def _str(run: Run, value: Any = "", *more: Any) -> Any:
     value = value.number if type(value) in {Data, Column} else value
     check_number(value)
     return str(value) if isinstance(value, (int, float, str)) else UNKNOWN
+
+
+def _has_part(owner: Any, name: str) -> bool:
+    """Whether a part of the data has an attribute, as far as the use of others has told.
+
+    Raises:
+        CannotTellError: nobody knows.
+    """
+    if not isinstance(owner, Data) or owner.length is not None or Data.stand_ins is None:
+        raise CannotTellError(f"whether there is `{name}`")
+    return said(Data.stand_ins, f"hasattr({PLACE.sub('[]', owner.key)}, {name!r})")
 
 
 def _python_type(name: str) -> type | None:

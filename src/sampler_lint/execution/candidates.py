@@ -14,8 +14,9 @@ from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial
 from sampler_lint.execution.passes import SILENT
-from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.set_up import SetUp
 from sampler_lint.execution.trials import is_as_long_as_it_says, shares_out, try_out, welcoming
+from sampler_lint.execution.worlds import World
 from sampler_lint.properties import equal_steps, partitions, shares
 from sampler_lint.syntax.nodes import Attr, Class, Expr, Index, Stmt
 from sampler_lint.syntax.parse import all_nodes

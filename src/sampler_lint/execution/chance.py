@@ -54,8 +54,11 @@ class Chance:
         """Whether a number that is drawn is one that it may be: of no account where it is only
         asked what draws rest on."""
         self.tries_orders = False
-        """Whether an order that the process draws for itself is another one in each process, so
-        that what comes of it is seen, and it does not count as what nobody knows."""
+        """Whether an order that the process draws for itself, or by a seed that the first one has
+        not, is another one in each process, so that what comes of it is seen. The first kind then
+        does not count as what nobody knows."""
+        self.seeds_of_first: set[tuple[Any, ...]] = set()
+        """What the generators were seeded with that the first process has drawn orders from."""
 
     @property
     def trace(self) -> list[tuple[Any, ...] | None]:
@@ -109,7 +112,7 @@ class Chance:
         """A draw, from who knows what for None; perhaps of an order."""
         self.draws += 1
         is_own = stream is not None and stream.seeds is None and stream in self.streams.values()
-        self.turn = self.worker if is_own else 0
+        self.turn = self.worker if is_own or self._is_seeded_apart(stream) else 0
         if is_own and is_order and self.tries_orders:
             return
         if stream is None or stream.seeds is None:
@@ -118,6 +121,14 @@ class Chance:
         stream.drawn += 1
         self.use(stream)
         self._noted.append((*stream.seeds, stream.drawn))
+
+    def _is_seeded_apart(self, stream: Stream | None) -> bool:
+        """Whether the orders of a generator are tried, and the first process has none like it."""
+        if not self.tries_orders or stream is None or stream.seeds is None:
+            return False
+        if self.worker == 0:
+            self.seeds_of_first.add(stream.seeds)
+        return stream.seeds not in self.seeds_of_first
 
     def use(self, stream: Stream) -> None:
         """What the generator was seeded with may count."""

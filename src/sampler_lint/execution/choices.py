@@ -16,9 +16,10 @@ from sampler_lint.execution.budget import BUDGET, MOST_OPTIONS, STEPS_A_LOOK
 from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.passes import SILENT, one_trial
-from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.set_up import SetUp
 from sampler_lint.execution.texts import other_texts
 from sampler_lint.execution.trials import guess, hands_out, welcoming
+from sampler_lint.execution.worlds import World
 from sampler_lint.parameters import FLAGS, Role, role_of
 from sampler_lint.syntax.nodes import Class
 

@@ -17,10 +17,11 @@ from sampler_lint.execution.chance import Seeding
 from sampler_lint.execution.errors import CannotTellError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.passes import SILENT
-from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.set_up import SetUp
 from sampler_lint.execution.state import state
 from sampler_lint.execution.trials import guess, welcoming
 from sampler_lint.execution.values import Instance, Klass
+from sampler_lint.execution.worlds import World
 from sampler_lint.parameters import Role
 from sampler_lint.syntax.nodes import Class
 

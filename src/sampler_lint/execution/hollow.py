@@ -23,10 +23,12 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.passes import EVEN, SILENT
-from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number, is_sequence
+from sampler_lint.execution.set_up import SetUp
 from sampler_lint.execution.slices import steps_of
+from sampler_lint.execution.stand_ins import ITEM, Made, is_number, is_sequence
 from sampler_lint.execution.trials import LEFT_OVER, guess
 from sampler_lint.execution.values import Array, Fn, Frame, Instance, Klass, given, last_name
+from sampler_lint.execution.worlds import World
 from sampler_lint.syntax.nodes import Class
 from sampler_lint.syntax.parse import all_nodes
 

@@ -106,6 +106,7 @@ class Interpreter(Statements):
         self.chance = Chance()
         self.tries_orders = False
         """Whether each process draws other orders (see :class:`~.chance.Chance`)."""
+        self.seeds_of_first: set[tuple[Any, ...]] = set()
         self.settles_chance = False
         """Whether a number that is drawn is one that it may be (see :class:`~.chance.Chance`)."""
         self.watch: Callable[[Instance], None] | None = None
@@ -136,6 +137,9 @@ class Interpreter(Statements):
         self.chance.settles = self.settles_chance
         if self.tries_orders:
             self.chance.tries_orders, self.chance.worker = True, rank
+            if rank == 0:
+                self.seeds_of_first = set()
+            self.chance.seeds_of_first = self.seeds_of_first
         BUDGET.restart()
         for names in self.touched:
             names.made.clear()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.errors import RaisedError
-from sampler_lint.execution.set_up import World
 from sampler_lint.execution.values import Array, Lost, Told
+from sampler_lint.execution.worlds import World
 from sampler_lint.properties import (
     Observation,
     Rank,
@@ -203,6 +203,9 @@ class Trials(NamedTuple):
     """A world in which every rank yields the same part of the data, if that is so in all."""
     unplaced: Trial | None = None
     """The same, where the class is built without the rank that it may be given."""
+    reordered: Trial | None = None
+    """A world in which ranks that share out what they order draw other orders, by seeds that differ
+    between them, so that they read the same samples, if that is so in most of them."""
     failing: Trial | None = None
     """The first world, where the class raises the same in all of them: with its defaults, or with
     guesses where it lets none pass."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sampler_lint.execution.budget import MOST_OPTIONS, MOST_ROUNDED_BATCHES
 from sampler_lint.execution.interpreter import Interpreter
@@ -14,6 +14,8 @@ from sampler_lint.execution.passes import EVEN, each
 from sampler_lint.execution.set_up import SetUp
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import Observation, Violation, partitions, shares
+
+T = TypeVar("T")
 
 
 def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
@@ -26,8 +28,7 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
     worlds = spec.large_worlds
     single = tuple(world._replace(ranks=1) for world in worlds)
     options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
-    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
-    for spec.guesses, option in itertools.product(guesses, options):
+    for option in _guessing(spec, options):
         alone = {trial.world.samples: trial for trial in each(interpreter, spec, single, option)}
         found = [*_feeding(interpreter, spec, option)]
         reordered = bool(found) and found[0].turns[0].seeds is None
@@ -48,6 +49,17 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
             others = list(each(interpreter, spec, worlds, option))
             return None if any(map(_is_apart, others)) else found[0]
     return None
+
+
+def _guessing(spec: SetUp, tried: Sequence[T]) -> Iterator[T]:
+    """What is to be tried, and again with other guesses where there are any."""
+    first = spec.guesses
+    try:
+        for guesses in [first] if first is None else [first, spec.otherwise()]:
+            spec.guesses = guesses
+            yield from tried
+    finally:
+        spec.guesses = first
 
 
 def _feeding(
@@ -90,6 +102,36 @@ def within_another(
         return None
     inner, outer = _rank_within(found[0]) or (0, 0)
     return found[0], Violation(f"all that rank {inner} reads is read by rank {outer}, too")
+
+
+def reordered(interpreter: Interpreter, spec: SetUp, trials: Trials) -> Trial | None:
+    """A world in which ranks read the same, as each draws the order that it takes its part of by a
+    seed of its own, if that is so in most of them. A rank may order its own part as it likes.
+    """
+    told = trials.usual or [trial for trial in trials.guessed if not trial.also]
+    apart = [trial for trial in told if trial.raised is None and _is_seeded_apart(trial)]
+    if len(apart) < FEWEST_GUESSED or not all(map(_shares_nothing, apart)):
+        return None
+    interpreter.tries_orders = True
+    try:
+        found = [*each(interpreter, spec, tuple(dict.fromkeys(trial.world for trial in apart)))]
+    finally:
+        interpreter.tries_orders = False
+    # Of one other order, what two ranks take may be apart by chance.
+    alike = [trial for trial in found if trial.raised is None and not _shares_nothing(trial)]
+    return alike[0] if 2 * len(alike) >= len(found) >= FEWEST_GUESSED else None
+
+
+def _is_seeded_apart(trial: Trial) -> bool:
+    """Whether it is known what ranks that yield something draw by, and it differs."""
+    seeds = {turn.seeds for turn in trial.turns}
+    return len(seeds) > 1 and None not in seeds and all(turn.count for turn in trial.turns)
+
+
+def _shares_nothing(trial: Trial) -> bool:
+    """Whether no sample is read by two ranks."""
+    parts = [set(turn.indices or ()) for turn in trial.turns]
+    return all(parts) and sum(map(len, parts)) == len(set().union(*parts))
 
 
 def _rank_within(trial: Trial) -> tuple[int, int] | None:
@@ -142,9 +184,8 @@ def _shared_evenly(
 
     They end with the first in which the ranks do.
     """
-    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
-    tried = itertools.product(guesses, (*EVEN, *spec.large_worlds), spec.drops)
-    for spec.guesses, world, drop_last in tried:
+    sizes = itertools.product((*EVEN, *spec.large_worlds), spec.drops)
+    for world, drop_last in _guessing(spec, tuple(sizes)):
         here = world._replace(drop_last=drop_last)
         trials = [*each(interpreter, spec, (here, here._replace(ranks=1)), option)]
         if len(trials) == 2 and _is_even(*trials):

@@ -12,8 +12,10 @@ from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT
 from sampler_lint.execution.errors import CannotTellError, GoesOnError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Turn
-from sampler_lint.execution.set_up import SetUp, World, is_sequence
+from sampler_lint.execution.set_up import SetUp
+from sampler_lint.execution.stand_ins import is_sequence
 from sampler_lint.execution.values import Bound, Data, Fn, Instance, Lost
+from sampler_lint.execution.worlds import World
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
 SILENT = (
@@ -144,8 +146,8 @@ def _pass(
 
 
 def _refuses(error: RaisedError) -> bool:
-    """Whether it is the program itself that raises: it checks how it is used."""
-    return isinstance(error.node, (ast.Assert, ast.Raise))
+    """Whether it checks how it is used, or reads what is set first by who uses it."""
+    return isinstance(error.node, (ast.Assert, ast.Raise)) or error.kind == "AttributeError"
 
 
 def length_of(

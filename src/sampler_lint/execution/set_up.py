@@ -8,33 +8,29 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from sampler_lint.execution.budget import (
-    BUDGET,
     LARGE_NUMBER,
     MOST_HANDED_OUT,
     SMALL_LIMIT,
     SMALL_NUMBER,
 )
 from sampler_lint.execution.chance import Stream
-from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
+from sampler_lint.execution.errors import CannotTellError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.spoken import spoken
-from sampler_lint.execution.standard import place_of
+from sampler_lint.execution.stand_ins import Made, other
 from sampler_lint.execution.values import (
     COLUMN,
-    NOT_MADE,
-    PLACE,
     UNKNOWN,
     Array,
     Called,
     Data,
     External,
     Fn,
-    Given,
     Instance,
     Klass,
     Lost,
@@ -43,31 +39,9 @@ from sampler_lint.execution.values import (
     given,
     last_name,
 )
+from sampler_lint.execution.worlds import World
 from sampler_lint.parameters import NUMBERS, Role, role_of, several
 from sampler_lint.syntax.parse import all_nodes
-
-
-class World(NamedTuple):
-    """One set-up: a data set of ``samples``, ``ranks`` processes, and the usual arguments."""
-
-    samples: int
-    ranks: int
-    batch_size: int
-    drop_last: bool = False
-
-    @property
-    def is_even(self) -> bool:
-        """Whether nothing is left once each rank has its batches."""
-        return self.samples % (self.ranks * self.batch_size) == 0
-
-    def counts(self, *, sharded: bool) -> set[int]:
-        """What a sampler may yield here: samples or batches, of all or of a rank's share."""
-        ranks = self.ranks if sharded else 1
-        out = set()
-        for share in (self.samples // ranks, -(-self.samples // ranks)):
-            out |= {share, share // self.batch_size, -(-share // self.batch_size)}
-        return out
-
 
 #: What is given whether the constructor could do without it or not.
 _ALWAYS = frozenset({Role.DATASET, Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.DROP_LAST})
@@ -335,6 +309,8 @@ class SetUp:
             told = {each.role for each in self.klass.passed.get(name, ())} & {*_PLACE, Role.SIZE}
             if len(told) == 1:
                 return told.pop()
+        if role is Role.SIZE and not self._may_be_size(name):
+            role = Role.NUMBER
         if role is Role.NUMBER and name in self.divided:
             return Role.TOTAL_BATCH
         if role is Role.SIZE and name in _SIZES and self.roles & {Role.DATASET, Role.SAMPLER}:
@@ -343,6 +319,18 @@ class SetUp:
             return role
         # `shards` may be how many, or which; `length` that of all, or of each.
         return Role.LENGTHS if role is Role.SIZE else None if role in NUMBERS else role
+
+    def _may_be_size(self, name: str) -> bool:
+        """Whether a parameter may get how many samples there are, as its name says.
+
+        Not where the tree passes that for another one, and something else for this one.
+        """
+        passed = self.klass.passed
+        if not any(each.role is Role.SIZE for others in passed.values() for each in others):
+            return True
+        return not (given := passed.get(name)) or any(
+            each.role is Role.SIZE or role_of(each.name) is Role.SIZE for each in given
+        )
 
     def placed(self, name: str, world: World, rank: int) -> Any:
         """What the world says of a name."""
@@ -429,7 +417,7 @@ class SetUp:
 
     def otherwise(self) -> dict[str, Any]:
         """Other numbers for the same arguments: what hangs on them is no fault of the class."""
-        return {key: _other(guess) for key, guess in (self.guesses or {}).items()}
+        return {key: other(guess) for key, guess in (self.guesses or {}).items()}
 
     @cached_property
     def usual_sampler(self) -> Klass:
@@ -523,138 +511,6 @@ def _parts_of(display: ast.List | ast.Tuple | ast.Dict) -> list[Any]:
 
 
 _KEEP = object()
-
-#: Ways to stand for a sequence, of which the first three are of numbers.
-_SEQUENCES: dict[str, Callable[[World], Any]] = {
-    "samples": lambda world: list(range(world.samples)),
-    "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
-    "groups": lambda world: _groups(world),
-    "a table": lambda world: Source(world.samples),
-    "parts": lambda world: list(Source(world.samples).parts()),
-    "fractions": lambda world: [1 / world.ranks] * world.ranks,
-}
-#: What may stand for an argument, by what the program first does with it: what changes nothing
-#: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.
-STAND_INS: dict[Kind, tuple[Any, ...]] = {
-    Kind.NUMBER: (0, 2, 1, "size"),
-    Kind.FLAG: (False, True, "something", *_SEQUENCES),
-    Kind.ANSWER: (False, True),
-    Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
-    Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
-}
-#: The same for an item of a sequence, or a part of one: items differ.
-ITEM_STAND_INS: dict[Kind, tuple[Any, ...]] = {
-    **STAND_INS,
-    Kind.NUMBER: ("its group", "its place"),
-    Kind.SEQUENCE: ("its share", "both"),
-}
-
-
-def is_number(guess: Any) -> bool:
-    """Whether what stands for an argument, or for an item of one, is a number."""
-    if type(guess) is not str:  # texts that the program compares with are of another type
-        return type(guess) is int
-    return guess in (*STAND_INS[Kind.NUMBER], *ITEM_STAND_INS[Kind.NUMBER])
-
-
-def is_sequence(guess: Any) -> bool:
-    """Whether what stands for an argument is something to go through."""
-    return type(guess) is str and guess != "something" and not is_number(guess)
-
-
-class _Text(str):
-    """A text that the program compares an argument with."""
-
-    __slots__ = ()
-
-
-class _OtherText(NamedTuple):
-    """A text that is none of these."""
-
-    others: frozenset[str]
-
-
-def stand_ins(error: WantedError) -> list[Any]:
-    """What may stand for what the program asked for."""
-    if error.choices:
-        other = _OtherText(error.others.union(error.choices))
-        return [*map(_Text, error.choices), other]
-    table = ITEM_STAND_INS if ITEM in error.key else STAND_INS
-    ways = list(table[error.kind])
-    if Data.traced and "each" in ways:
-        ways.insert(0, "each")  # files, of which nothing else is known
-    return ways
-
-
-_LAST_PART = re.compile(r"(?:\.|\[')(\w+)(?:'\])?$")
-#: In patterns, the place of an item.
-ITEM = "[]"
-
-
-def _other(guess: Any) -> Any:
-    """Another value for the same argument."""
-    if isinstance(guess, int):
-        return not guess if isinstance(guess, bool) else 3
-    item_numbers = ITEM_STAND_INS[Kind.NUMBER]
-    return item_numbers[item_numbers.index(guess) - 1] if guess in item_numbers else guess
-
-
-class Made:
-    """What stands for arguments in one world."""
-
-    def __init__(self, spec: SetUp, world: World) -> None:
-        self.spec = spec
-        self.guesses = spec.guesses or {}
-        self.world = world
-        self.place = spec.place
-        self.rank = self.place if spec.numbers_are_ranks else None
-        """What each argument is that is a number, unless None."""
-
-    def of(self, pattern: str, key: str) -> Any:
-        """As :meth:`~.values.StandIns.of` says."""
-        guess = self.guesses.get(pattern)
-        if guess is None:
-            # `args.world_size` is what `world_size` would be.
-            part = _LAST_PART.search(pattern)
-            is_value = part is not None and place_of(part[1]) is None  # and no `get_rank`
-            value = UNKNOWN
-            if part is not None and is_value:
-                value = self.spec.placed(part[1], self.world, self.place)
-            return NOT_MADE if value is UNKNOWN else value
-        if isinstance(guess, _Text):
-            return str(guess)
-        if isinstance(guess, _OtherText):
-            return Given(key, self, pattern, is_true=True, others=guess.others)
-        if isinstance(guess, int):
-            is_rank = self.rank is not None and not isinstance(guess, bool)
-            return self.rank if is_rank else guess
-        if guess == "size":
-            return self.world.samples
-        if guess == "something":
-            return Given(key, self, pattern, is_true=True)
-        if guess in _SEQUENCES:
-            made = _SEQUENCES[guess](self.world)
-            return made * 2 if pattern == self.spec.longer and isinstance(made, list) else made
-        if guess.startswith("its "):
-            place = int(found[-1]) if (found := PLACE.findall(key)) else 0
-            if guess == "its share":
-                return list(range(place % 2, self.world.samples, 2))
-            return place % 2 if guess == "its group" else place
-        if guess == "mapped groups":
-            return dict(enumerate(_groups(self.world)))
-        count = self.world.samples if guess.startswith("each") else 2
-        items = [
-            Data(f"{key}[{place}]")
-            if Data.traced
-            else given(f"{key}[{place}]", self, f"{pattern}{ITEM}")
-            for place in BUDGET.each(range(count))
-        ]
-        return dict(enumerate(items)) if guess.endswith("mapped") else items
-
-
-def _groups(world: World) -> list[list[int]]:
-    return [list(range(first, world.samples, 2)) for first in range(2)]
-
 
 _Parameters = list[tuple[ast.arg, "ast.expr | None"]]
 

@@ -15,9 +15,10 @@ from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS
 from sampler_lint.execution.errors import CannotTellError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.passes import EVEN, SILENT
-from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.set_up import SetUp
 from sampler_lint.execution.trials import LEFT_OVER, guess
 from sampler_lint.execution.values import Array, Data, Instance, Source
+from sampler_lint.execution.worlds import World
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.nodes import Class

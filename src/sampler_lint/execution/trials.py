@@ -30,11 +30,19 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Trials
-from sampler_lint.execution.overlaps import overlapping, repeated, torn, within_another
+from sampler_lint.execution.overlaps import (
+    overlapping,
+    reordered,
+    repeated,
+    torn,
+    within_another,
+)
 from sampler_lint.execution.passes import SILENT, each, length_of, one_trial, turn_of
-from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
+from sampler_lint.execution.set_up import SetUp, says_uneven
+from sampler_lint.execution.stand_ins import is_sequence, stand_ins
 from sampler_lint.execution.texts import other_texts
 from sampler_lint.execution.values import Data, Fn
+from sampler_lint.execution.worlds import World
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
 from sampler_lint.properties import shares
@@ -115,6 +123,7 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     if BUDGET.gone:
         return plain
     if trials.sharded and trials.repeated is None and not spec.goes_on:
+        trials = trials._replace(reordered=reordered(interpreter, spec, trials))
         tear = torn(interpreter, spec) or within_another(interpreter, spec, trials)
         trials = trials._replace(torn=None if BUDGET.gone else tear)
     return trials
@@ -363,7 +372,8 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
                 return True
             refused, runs_through = None, True
         except RaisedError as error:
-            refused, spec.refused = error, dict(guesses)
+            if refused is None or len(guesses) > len(spec.refused):  # it got furthest
+                refused, spec.refused = error, dict(guesses)
         except OverBudgetError as error:
             too_much.append(error)
             if BUDGET.gone or not left or len(too_much) == MOST_OVER_BUDGET:

@@ -40,6 +40,7 @@ from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import means_the_same, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._trials import splitting_place
 from sampler_lint.syntax.navigation import leftmost, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -60,6 +61,7 @@ from sampler_lint.workspace.project import Module
 
 _SHARES_OVERLAP = "some samples are read by several ranks and others by none"
 _OTHER_ORDERS = f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}"
+_TAKEN_HERE = "the rank's share is taken here"
 _MAY_HAVE_TO_DIFFER = "what else reads the seed may have to differ between ranks"
 
 
@@ -347,9 +349,16 @@ def _own_shuffle(model: Model, shuffle: OwnShuffle) -> Suspect:
     who = scope.name if cls is None else cls.name
     message = (
         f"`{who}` shuffles with a seed that contains `{unparse(term.term)}`, and then takes the "
-        f"rank's slice"
+        f"rank's {'share' if shuffle.share is None else 'slice'}"
     )
-    why = (Related(model.place(shuffle.taker, shuffle.share), "the rank's share is taken here"),)
+    taken: tuple[Module, Node] | None = None
+    if shuffle.share is not None:
+        taken = model.module_of(shuffle.taker), shuffle.share
+    elif cls is not None:
+        taken = splitting_place(model, cls)
+    why: tuple[Related, ...] = ()
+    if taken is not None and taken[1].row != term.whole.row:
+        why = (Related(taken[0].place(taken[1]), _TAKEN_HERE),)
     inside = term.scope is scope or (isinstance(term.scope, Function) and term.scope.cls is cls)
     return Suspect(
         model.module_of(term.scope),

@@ -177,7 +177,7 @@ def _counter_from_first(model: Model, found: EpochLoop) -> tuple[Expr, int] | No
         return None
     given = counts[0].positional
     number = _first_number(model, given)
-    if number is None or not given or skips_by(loop, epoch):
+    if number is None or not given or skips_by(found, epoch):
         return None
     return epoch, number
 

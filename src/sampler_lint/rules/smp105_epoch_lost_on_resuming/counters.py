@@ -183,15 +183,19 @@ def from_zero(model: Model, found: EpochLoop, call: Call) -> Beginning | None:
     given = next(iter(call.positional), None)
     if isinstance(given, Bin):
         return _turns_of(model, found, call, given)
-    if not isinstance(given, (Name, Attr)) or skips_by(found.loop, given):
+    if not isinstance(given, (Name, Attr)) or skips_by(found, given):
         return None
     return counted_from_zero(model, found.loop, given)
 
 
-def skips_by(loop: Loop, number: Expr) -> bool:
-    """Whether turns of a loop are left by a number."""
+def skips_by(found: EpochLoop, number: Expr) -> bool:
+    """Whether turns of an epoch loop are left by a number before they train."""
+    loop = found.loop
+    begun = (found.inner.stmt, *(call.stmt for call in found.calls))
+    trains = max((stmt.order for stmt in begun if stmt and loop.encloses(stmt)), default=None)
     return any(
         isinstance(stmt, If)
+        and (trains is None or stmt.order < trains)
         and any(same(node, number) for node in walk(stmt.test))
         and any(map(leaves, stmt.body))
         for stmt in statements(loop.body)

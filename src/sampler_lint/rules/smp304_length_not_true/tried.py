@@ -51,7 +51,7 @@ from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
     from sampler_lint.execution.outcomes import Trial
-    from sampler_lint.execution.set_up import World
+    from sampler_lint.execution.worlds import World
 
 _NO_PROMISE = re.compile(
     r"approx|average|avg_|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite"

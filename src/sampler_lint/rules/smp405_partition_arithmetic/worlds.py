@@ -39,7 +39,7 @@ from sampler_lint.rules._trials import (
 )
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import left_out
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import nodes_in, statements, stmt_of
+from sampler_lint.syntax.navigation import nodes_in, statements, stmt_of, walk
 from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
 from sampler_lint.workspace.project import Module
 
@@ -423,6 +423,7 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
         node = next(strided, None) or name_of(where, iterate)
         if slices and iterate.outer is cls:
             fix = partial(_start_at_rank, model, where, cls, iterate, slices)
+    is_cut = isinstance(node, Index) and any(map(RANK.names, walk(node.key)))
     rest = " at the same time" if is_all else ", and the others are never read"
     count = f"{turn.count} sample{'s' * (turn.count != 1)}"
     if turn.goes_on:
@@ -435,7 +436,7 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
         # Where the class shares out by itself, a flag may be meant to have it not do so.
         grade=Grade.LIKELY if trials.sharded and trial.also in flags else Grade.CERTAIN,
         effect=f"with {trial.story}, the ranks read the same samples{rest}",
-        advice="start the slice at the rank",
+        advice="yield what stands at these places" if is_cut else "start the slice at the rank",
     )
 
 

@@ -39,18 +39,21 @@ def _sizes_beside_ranks(nodes: list[ast.AST]) -> Iterator[str]:
 
 def _divided_by_ranks(nodes: list[ast.AST]) -> Iterator[str]:
     """What the class divides by the number of ranks: ``step_size // world_size``."""
-    return (whole for whole, by in _divisions(nodes) if role_of(by) is Role.WORLD_SIZE)
+    return (last_name(whole) for whole, by in _divisions(nodes) if role_of(by) is Role.WORLD_SIZE)
 
 
 def _sizes_of_sizes(nodes: list[ast.AST]) -> Iterator[str]:
     """The sizes by which the class divides one: ``num_samples // size``."""
-    return (by for whole, by in _divisions(nodes) if role_of(whole) is role_of(by) is Role.SIZE)
+    for whole, by in _divisions(nodes):
+        parts = map(last_name, ast.walk(whole)) if role_of(by) is Role.SIZE else ()
+        if any(part != by and role_of(part) is Role.SIZE for part in parts):
+            yield by
 
 
-def _divisions(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
+def _divisions(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
     for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
-            yield last_name(node.left), last_name(node.right)
+            yield node.left, last_name(node.right)
 
 
 def _walked(nodes: list[ast.AST]) -> Iterator[str]:

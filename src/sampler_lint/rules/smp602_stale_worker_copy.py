@@ -88,7 +88,7 @@ def _lost(model: Model, module: Module, found: Forgotten) -> Suspect:
         f"`{name}` counts in a worker's copy of `{found.dataset.name}`: each epoch begins it anew",
         grade=Grade.LIKELY if found.by_framework else Grade.CERTAIN,
         effect=f"the workers of each epoch get the dataset as it was built, and what `{name}` "
-        "seeds is drawn alike in all of them",
+        "seeds is the same in all of them",
         advice="count in the main process (`dataset.set_epoch(epoch)` before each pass), or keep "
         "the workers (`persistent_workers=True`)",
         why=(

@@ -120,14 +120,19 @@ def _is_endless(loop: While) -> bool:
 
 
 def _walked(loop: While) -> Iterator[Name]:
-    """The variables that a loop goes over, as a whole."""
+    """The variables that a loop goes over, as a whole or all that is a rank's."""
     for stmt in statements(loop.body):
-        if isinstance(stmt, For) and isinstance(stmt.iter, Name):
-            yield stmt.iter
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Yield) and node.delegates and isinstance(node.value, Name):
-                    yield node.value
+        yielded = (
+            node.value
+            for expr in expressions(stmt)
+            for node in walk(expr)
+            if isinstance(node, Yield) and node.delegates
+        )
+        for order in filter(None, (stmt.iter if isinstance(stmt, For) else None, *yielded)):
+            while (inner := _in_other_form(order)) is not None:
+                order = inner
+            if isinstance(order, Name):
+                yield order
 
 
 def _drawn_before(model: Model, function: Function, loop: While, name: Name) -> Call | None:

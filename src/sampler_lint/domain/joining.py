@@ -148,9 +148,18 @@ def _keeps_loader(model: Model, cls: Class) -> bool:
 
 
 def _not_called(model: Model, inner: Pass) -> Iterator[Function]:
-    """The functions above a pass that no candidate calls, if no loop makes it again and again."""
-    if isinstance(inner.scope, Function) and not encloses_a_pass(model, inner):
-        yield from _uncalled_above(model, inner.scope)
+    """The functions above a pass that no candidate calls, if no loop makes it again and again.
+
+    Python calls the pass of a wrapper itself, for who gets one from what builds it.
+    """
+    if not isinstance(inner.scope, Function) or encloses_a_pass(model, inner):
+        return
+    for function in _uncalled_above(model, inner.scope):
+        yield function
+        cls = function.cls if function.name.startswith("__") else None
+        init = model.flow.method(cls, "__init__") if cls is not None else None
+        if isinstance(init, Function) and init is not function:
+            yield from _uncalled_above(model, init)
 
 
 def _uncalled_above(model: Model, below: Function) -> Iterator[Function]:

@@ -17,11 +17,11 @@ from sampler_lint.domain.concepts import (
     RANK,
     WORLD_SIZE,
 )
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.options import looked_up, options
 from sampler_lint.limits import DEEPEST_CHAIN, MOST_REACHED
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import inherited, walk
+from sampler_lint.syntax.navigation import inherited, nodes_in, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -254,15 +254,38 @@ def text_of_scope(model: Model, scope: Scope) -> str:
 
 
 def knows_ranks(model: Model, cls: Class) -> bool | None:
-    """Whether a class of the tree mentions ranks, in itself or a base; None if one is unknown."""
+    """Whether a class of the tree mentions ranks, in itself or a base; None if one is unknown.
+
+    Not where it only keeps what it is given of them, and reads that nowhere.
+    """
     answer: bool | None = False
     for base in model.flow.mro(cls):
         if isinstance(base, Class):
-            if PROCESSES.says(text_of_scope(model, base)):
+            if PROCESSES.says(text_of_scope(model, base)) and not keeps_ranks_only(model, base):
                 return True
         elif not (isinstance(base, str) and base.startswith("torch.")):
             answer = None
     return answer
+
+
+def keeps_ranks_only(model: Model, cls: Class) -> bool:
+    """Whether all that a class says of ranks is what it takes and stores."""
+    kept = False
+    for scope in scopes_inside(cls):
+        stores = [store for _, store in self_stores([scope])]
+        stored = {node for store in stores for node in (store.target, store.value)}
+        for node in nodes_in(statements(scope.body)):
+            said = str(node.value) if isinstance(node, Const) else last_name(node) or ""
+            if isinstance(node, Expr) and PROCESSES.says(said):
+                if node not in stored:
+                    return False
+                kept = True
+    return kept and not any(
+        PROCESSES.says(read.name)
+        for below in model.flow.subclasses(cls)
+        for scope in scopes_inside(below)
+        for read in scope.reads
+    )
 
 
 def built_classes(model: Model, expr: Expr) -> set[Class | str] | None:

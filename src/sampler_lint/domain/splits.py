@@ -24,7 +24,7 @@ from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_state import is_closed, lookup, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
-from sampler_lint.domain.ranks import knows_ranks, text_of_scope
+from sampler_lint.domain.ranks import keeps_ranks_only, knows_ranks, text_of_scope
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import expressions, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -157,9 +157,27 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
         found = _same_pass(model, value) if isinstance(value, Obj) else _stream(model, data)
         if found is None:
             return None
-    if found is None or depends_on(model.flow, data, PROCESSES.is_mentioned) is not None:
-        return None
-    return found
+    is_part = any(
+        depends_on(model.flow, each, PROCESSES.is_mentioned)
+        for each in _heeded(model, loader, data)
+    )
+    return None if is_part else found
+
+
+def _heeded(model: Model, loader: Obj, data: Expr) -> list[Expr]:
+    """What decides the data of a loader: not the rank that its class is told and never reads."""
+    built = model.passed_to(loader, "dataset")
+    dataset = next(iter(built)) if len(built) == 1 else None
+    if not isinstance(dataset, Obj) or not isinstance(dataset.cls, Class) or dataset.site is None:
+        return [data]
+    if not keeps_ranks_only(model, dataset.cls):
+        return [data]
+    return [arg.value for arg in dataset.site.args if not _says_rank(arg.value)]
+
+
+def _says_rank(given: Expr) -> bool:
+    """Whether an argument is a rank, or the number of ranks, by its name."""
+    return PROCESSES.says(last_name(given.func if isinstance(given, Call) else given) or "")
 
 
 def _stream(model: Model, data: Expr) -> Call | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.errors import RaisedError
@@ -104,6 +105,8 @@ class Trial(NamedTuple):
     """Whether the one optional argument that is given is a flag or a text, not a number."""
     says_uneven: bool = False
     """Whether that argument says itself that ranks may differ."""
+    follows: bool = False
+    """Whether it is the epoch after a resumed one."""
     counts_hold: bool = False
     """Whether as many are yielded of other data, where the outcome hangs on it."""
 
@@ -233,6 +236,27 @@ class Trials(NamedTuple):
     def sharded(self) -> bool:
         """Whether ranks differ in what they yield."""
         return any(trial.differs for trial in (*self.usual, *self.guessed))
+
+    @property
+    def cut_for_ever(self) -> Trial | None:
+        """An epoch after a resumed one that is as short as that, if it is so in all worlds."""
+        whole = {trial.world: trial for trial in self.usual if trial.raised is None}
+        pairs = [
+            (rest, after)
+            for rest, after in pairwise(self.resumed)
+            if after.follows and not rest.follows and after.world in whole
+        ]
+        are_cut = all(
+            after.raised is None
+            and all(
+                0 < again.count == rest.count < every.count and not again.from_data
+                for rest, again, every in zip(
+                    rest.turns, after.turns, whole[after.world].turns, strict=True
+                )
+            )
+            for rest, after in pairs
+        )
+        return pairs[0][1] if pairs and are_cut else None
 
     @property
     def told(self) -> tuple[Trial, ...]:

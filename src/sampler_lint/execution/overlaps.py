@@ -108,7 +108,7 @@ def reordered(interpreter: Interpreter, spec: SetUp, trials: Trials) -> Trial | 
     """A world in which ranks read the same, as each draws the order that it takes its part of by a
     seed of its own, if that is so in most of them. A rank may order its own part as it likes.
     """
-    told = trials.usual or [trial for trial in trials.guessed if not trial.also]
+    told = trials.usual or trials.endless or [t for t in trials.guessed if not t.also]
     apart = [trial for trial in told if trial.raised is None and _is_seeded_apart(trial)]
     if len(apart) < FEWEST_GUESSED or not all(map(_shares_nothing, apart)):
         return None

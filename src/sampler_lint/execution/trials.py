@@ -110,6 +110,7 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         trials = trials._replace(endless=endless, repeated=repeated(interpreter, spec))
         if trials.repeated is None:
             trials = trials._replace(torn=overlapping(interpreter, spec, endless))
+        trials = trials._replace(reordered=reordered(interpreter, spec, trials))
     elif any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)
@@ -648,13 +649,13 @@ def _from_checkpoint(
         assert load is not None
         interpreter.call(load, [dict(state)], {})
         rests.append(turn_of(interpreter, instance, rank, asked))
-        setter = interpreter.method(instance, "set_epoch")
-        if setter is not None and rests[-1].raised is None and steps == 1:
-            interpreter.call(setter, [1], {})
+        if rests[-1].raised is None and steps == 1:
+            setter = interpreter.method(instance, "set_epoch")
+            if setter is not None:
+                interpreter.call(setter, [1], {})
             nexts.append(turn_of(interpreter, instance, rank, asked))
-    for turns, when in (
-        (rests, f"resumed after {far}{ranks}"),
-        (nexts, f"in the epoch after one resumed after {far}{ranks}"),
-    ):
-        if turns:
-            yield Trial(after, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, also=when)
+    takes = spec.takes_batch_size, spec.takes_drop_last
+    yield Trial(after, tuple(rests), *takes, also=f"resumed after {far}{ranks}")
+    if nexts:
+        when = f"in the epoch after one resumed after {far}{ranks}"
+        yield Trial(after, tuple(nexts), *takes, also=when, follows=True)

@@ -44,18 +44,21 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         attribute = "batch_sampler" if loaders is not None else ""
     if loaders is None:
         return None
-    paths = set()
+    paths: set[tuple[str, ...]] = set()
     for obj in loaders:
         if _has_set_epoch(model, obj, attribute) is not False:
             return None
         found = {carrier.path for carrier in carriers(model, obj)}
-        if len(found) != 1:
+        if not found:
             return None
         paths |= found
-    if len(paths) != 1:
-        return None
-    path = next(iter(paths))
-    target = ".".join((unparse(loader), *path))
+    path = min(paths, key=len)
+    wrappers = {v.cls for v in model.flow.values(loader) if isinstance(v, Obj)} - {
+        obj.cls for obj in loaders
+    }
+    is_there = len(paths) == 1 and all(
+        isinstance(cls, Class) and path[0] in model.attributes(cls).names for cls in wrappers
+    )
     what = {"": "a loader", "batch_sampler": "torch's BatchSampler", "dataset": "this dataset"}
     guard = _asks(call, receiver)
     module = model.module_of(call.scope)
@@ -66,22 +69,31 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         call,
         f"`{unparse(call.func)}`: {what[attribute]} has no `set_epoch`",
         why=why,
-        fix=partial(_point_at, call, receiver, loader, path),
+        fix=partial(_point_at, call, receiver, loader, path) if is_there else None,
         effect="the guard is never true, and every epoch repeats one order"
         if guard
         else "the call raises AttributeError",
-        advice=f"call `{target}.set_epoch()`",
+        advice=f"call `{'.'.join((unparse(loader), *path))}.set_epoch()`",
         hides=not guard,
     )
 
 
 def _holders(model: Model, expr: Expr, role: str) -> list[Obj] | None:
-    """The objects of a role an expression holds; None unless it certainly holds nothing else."""
+    """The objects of a role an expression holds; None unless it certainly holds nothing else.
+
+    But for what wraps a loader and has no ``set_epoch`` either.
+    """
     values = [v for v in model.flow.values(expr) if not isinstance(v, Lit)]
-    found = [
-        v for v in values if isinstance(v, Obj) and v.site is not None and model.role(v) == role
-    ]
-    return found if found and len(found) == len(values) else None
+    built = [v for v in values if isinstance(v, Obj) and v.site is not None]
+    found = [v for v in built if model.role(v) == role]
+    lacking = (
+        isinstance(v.cls, Class)
+        and is_closed(model, v.cls)
+        and lookup(model, v.cls, "set_epoch", None) is None
+        for v in built
+        if v not in found
+    )
+    return found if found and len(built) == len(values) and all(lacking) else None
 
 
 def _has_set_epoch(model: Model, loader: Obj, attribute: str) -> bool | None:

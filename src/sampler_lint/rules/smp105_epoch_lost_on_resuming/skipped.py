@@ -31,6 +31,7 @@ from sampler_lint.syntax.navigation import (
     nodes_in,
     same,
     self_class,
+    self_stores,
     statements,
     unparse,
     walk,
@@ -338,6 +339,39 @@ def set_back(model: Model) -> Iterator[Suspect]:
                 why=(Related(model.place(given.scope, given.stmt), "it is restored here"),),
             )
             break
+
+
+def cut_for_ever(model: Model) -> Iterator[Suspect]:
+    """The samplers that begin each epoch where the resumed one began."""
+    for module, cls in model.classes():
+        load, iterate = (model.flow.method(cls, n) for n in ("load_state_dict", "__iter__"))
+        if not (isinstance(load, Function) and isinstance(iterate, Function)):
+            continue
+        if is_test(module) or not model.is_sampler_class(cls):
+            continue
+        cut = model.trials(cls).cut_for_ever
+        if cut is None:
+            continue
+        others = {
+            target.name
+            for base in model.flow.own_family(cls)
+            for target, store in self_stores(base.methods)
+            if store.scope is not load and store.scope.name != "__init__"
+        }
+        restored = {t.name: store for t, store in self_stores([load]) if t.name not in others}
+        read = next((read for read in iterate.reads if read.name in restored), None)
+        if read is None or any(model.project.outer_stores_near(read.name, cls)):
+            continue  # whoever has it may set it back
+        store = restored[read.name]
+        yield Suspect(
+            model.module_of(iterate),
+            read,
+            f"`{cls.name}` begins each later epoch at the `{read.name}` it was resumed at, too",
+            effect=f"with {cut.story}, rank 0 yields {cut.turns[0].count}, and the samples before "
+            "that are not read again",
+            advice="begin there once: set it back to 0 when the pass begins or ends",
+            why=(Related(model.place(store.scope, store.stmt), "it is restored here"),),
+        )
 
 
 def taken_back(model: Model) -> Iterator[Suspect]:

@@ -32,7 +32,7 @@ def files_to_join(model: Model) -> set[str]:
         if any(is_sharded_by(model, each) for each in model.samplers_of(inner.loader)):
             wanted.update(_not_called(model, inner))
     wanted.update(_awaited(model, programs))
-    wanted.update(_giving(model, programs))
+    wanted.update(_giving(model))
     wanted.update(_hooking(model, programs))
     registered = set(_calling(model, set(_registering(model)), known))
     if len(registered) > MOST_REGISTERED:
@@ -220,12 +220,13 @@ def _registering(model: Model) -> Iterator[Function]:
                     yield each
 
 
-def _giving(model: Model, programs: set[str]) -> Iterator[Function]:
-    """The functions that give a sharded loader, or what keeps it, to nobody that is known."""
-    passed = {inner.loader.site for inner in passes(model)} if programs else set()
-    for loader in _sharded(model):
-        assert loader.site is not None
-        if loader.site not in passed and isinstance(loader.site.scope, Function):
+def _giving(model: Model) -> Iterator[Function]:
+    """The functions that give a loader, or what keeps it, to nobody that is known."""
+    passed = {inner.loader.site for inner in passes(model)}
+    for loader in model.loaders:
+        if loader.site is None or loader.site in passed:
+            continue
+        if isinstance(loader.site.scope, Function):
             yield from _uncalled_above(model, loader.site.scope)
             cls = loader.site.scope.cls
             for method in cls.methods if cls is not None else ():

@@ -312,6 +312,7 @@ class Model:
         from sampler_lint.parameters import Role, role_of
 
         roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.WORLD_SIZE))
+        samplers = {"sampler": Role.SAMPLER, "batch_sampler": Role.BATCH_SAMPLER}
         out: dict[str, dict[Passed, None]] = {}
         for obj in self.built.get(cls, ()):
             for name in self.flow.params(cls) or ():
@@ -330,6 +331,8 @@ class Model:
                         for concept, role in roles:
                             if value.dotted in concept.made_by:
                                 found[Passed(role)] = None
+                    elif (kind := samplers.get(self.role(value) or "")) is not None:
+                        found[Passed(kind)] = None
                 for concept, role in roles:
                     if concept.is_call(given):
                         found[Passed(role)] = None

@@ -22,6 +22,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Loop,
     Scope,
+    Stmt,
     last_name,
 )
 
@@ -29,9 +30,8 @@ from sampler_lint.syntax.nodes import (
 @remembered
 def restored_before(model: Model, loop: Loop) -> Call | None:
     """Where the optimizer is put back as a checkpoint has it, before a loop begins."""
-    if not any(
-        _may_restore(model, each) for each in (loop.scope, _maker(model, loop.scope)) if each
-    ):
+    around = (scope for scope, _ in _led_to(model, loop))
+    if not any(_may_restore(model, s) for s in (*around, _maker(model, loop.scope)) if s):
         return None  # so that no function without checkpoints pays for the search
     return next(
         (
@@ -84,22 +84,34 @@ def _keys(node: Expr) -> list[Expr]:
 
 
 def _calls_before(model: Model, loop: Loop) -> Iterator[Call]:
-    """The calls that run before a loop: in its function, below it, and where its owner is built."""
-    scope = loop.scope
+    """The calls that run before a loop: in its function and in who calls that, below these, and
+    where its owner is built.
+    """
+    around = [*_led_to(model, loop)]
     before = [
         call
+        for scope, stmt in around
         for call in scope.calls
         if call.stmt is not None
-        and not loop.encloses(call.stmt)
-        and may_run_before(call.stmt, loop)
+        and not stmt.encloses(call.stmt)
+        and may_run_before(call.stmt, stmt)
     ]
     yield from before
     inside = {callee for call in before for callee in model.flow.callees(call)}
-    if (init := _maker(model, scope)) is not None:
+    if (init := _maker(model, loop.scope)) is not None:
         inside.add(init)
-    below = {each for function in inside for each in reached(model, function)} - {scope}
+    below = {each for function in inside for each in reached(model, function)}
+    below -= {scope for scope, _ in around}
     for each in sorted(below, key=lambda each: (model.module_of(each).path, each.row)):
         yield from each.calls
+
+
+def _led_to(model: Model, loop: Loop) -> Iterator[tuple[Scope, Stmt]]:
+    """The scope of a loop, and that of who calls its function, each with the statement there."""
+    yield loop.scope, loop
+    calls = model.flow.callers(loop.scope) if isinstance(loop.scope, Function) else []
+    if len(calls) == 1 and calls[0].stmt is not None:
+        yield calls[0].scope, calls[0].stmt
 
 
 def _restores_stepped(model: Model, call: Call, loop: Loop) -> bool:

@@ -281,6 +281,9 @@ def _functions_of(model: Model, part: Obj | FuncRef) -> list[Function]:
 def held(model: Model, obj: Obj, cls: Class, name: str) -> frozenset[Value]:
     """What an object keeps in an attribute: what it was given, not others of its class."""
     param = parameter_kept(model, cls, name) if obj.site is not None else None
+    if param is not None and param.kind == "vararg" and obj.site is not None:
+        given_all = obj.site.positional  # those of parameters before it among them: no harm
+        return frozenset(value for each in given_all for value in model.flow.values(each))
     given = model.argument(obj, param.name) if param is not None else None
     if param is None or model.flow.may_be_passed(obj, param.name):
         return model.flow.ask_field(obj, name)

@@ -95,7 +95,7 @@ def _choice(run: Run, values: Any, size: Any = None, replace: Any = True, **keyw
     count = _count(size)
     if not replace and count > len(listed):
         raise RaisedError("ValueError")
-    return Array(_repeated(listed, count))
+    return Array(_repeated(run.chance.ordered(listed), count))
 
 
 def _repeated(listed: list[Any], count: int) -> list[Any]:
@@ -105,7 +105,7 @@ def _repeated(listed: list[Any], count: int) -> list[Any]:
 
 @RANDOM(Cost.BY_ITEM)
 def _choices(run: Run, values: Any, weights: Any = None, *, k: Any = 1, **kw: Any) -> Any:
-    return run.chance.ordered(_repeated(run.listed(values), plain(k)))
+    return _repeated(run.chance.ordered(run.listed(values)), plain(k))
 
 
 def _count(size: Any) -> int:
@@ -135,7 +135,8 @@ def _randint(run: Run, *args: Any, **keywords: Any) -> Any:
     if high <= low:
         raise CannotTellError("randint()")
     check_number(low, high)
-    return Array([low + index % (high - low) for index in BUDGET.collect(range(_count(size)))])
+    numbers = BUDGET.collect(range(_count(size)))
+    return Array([low + (run.chance.turn + index) % (high - low) for index in numbers])
 
 
 @RANDOM(Cost.BY_ITEM)
@@ -147,8 +148,7 @@ def _multinomial(
     n = run.length(weights)
     if not n or (not replacement and plain(num_samples) > n):
         raise CannotTellError("multinomial()")
-    drawn = [index % n for index in BUDGET.collect(range(plain(num_samples)))]
-    return Array(run.chance.ordered(drawn))
+    return Array(_repeated(run.chance.ordered(BUDGET.collect(range(n))), plain(num_samples)))
 
 
 @RANDOM(Cost.BY_ITEM, "random_sample", "rand", "randn", "random")

@@ -57,6 +57,8 @@ class Chance:
         """Whether an order that the process draws for itself, or by a seed that the first one has
         not, is another one in each process, so that what comes of it is seen. The first kind then
         does not count as what nobody knows."""
+        self.counts_draws = False
+        """Whether each draw of a generator gives another order than the one before."""
         self.seeds_of_first: set[tuple[Any, ...]] = set()
         """What the generators were seeded with that the first process has drawn orders from."""
 
@@ -113,6 +115,8 @@ class Chance:
         self.draws += 1
         is_own = stream is not None and stream.seeds is None and stream in self.streams.values()
         self.turn = self.worker if is_own or self._is_seeded_apart(stream) else 0
+        if self.counts_draws and stream is not None:
+            self.turn += stream.drawn
         if is_own and is_order and self.tries_orders:
             return
         if stream is None or stream.seeds is None:

@@ -240,7 +240,9 @@ def _with(
     other = _pass(interpreter, spec.build(world, 0, option), _EPOCHS[-1])
     uses = (other.trace, other.yielded) != (first.trace, first.yielded)
     idle = None
-    if len({tuple(each.values for each in p.idle) for p in passes}) == len(passes):
+    seedings = {tuple(each.values for each in p.idle) for p in passes}
+    # A world may be too small for a pass that would draw.
+    if len(seedings) == len(passes) and all(p.yielded or p.draws for p in passes):
         drawn = Idle.LATE if all(each.is_late for each in first.idle) else Idle.APART
         idle = drawn if all(p.draws for p in passes) else Idle.UNUSED
     held = frozen and built

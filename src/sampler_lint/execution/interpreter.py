@@ -106,6 +106,8 @@ class Interpreter(Statements):
         self.chance = Chance()
         self.tries_orders = False
         """Whether each process draws other orders (see :class:`~.chance.Chance`)."""
+        self.counts_draws = False
+        """Whether each draw gives another order than the one before."""
         self.seeds_of_first: set[tuple[Any, ...]] = set()
         self.settles_chance = False
         """Whether a number that is drawn is one that it may be (see :class:`~.chance.Chance`)."""
@@ -134,7 +136,7 @@ class Interpreter(Statements):
         self.depth = self.agreed = 0
         self.lends = False
         self.chance = Chance()
-        self.chance.settles = self.settles_chance
+        self.chance.settles, self.chance.counts_draws = self.settles_chance, self.counts_draws
         if self.tries_orders:
             self.chance.tries_orders, self.chance.worker = True, rank
             if rank == 0:

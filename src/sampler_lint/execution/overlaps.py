@@ -45,9 +45,16 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
             _is_same_share(trial, alone[trial.world.samples], reordered=reordered)
             for trial in found
         ):
+            # Ranks may also take what each has drawn in its turn.
+            interpreter.counts_draws = True
+            try:
+                in_turn = [*each(interpreter, spec, worlds, option)]
+            finally:
+                interpreter.counts_draws = False
             spec.numbers_are_ranks = True
             others = list(each(interpreter, spec, worlds, option))
-            return None if any(map(_is_apart, others)) else found[0]
+            is_apart = any(trial.differs for trial in in_turn) or any(map(_is_apart, others))
+            return None if is_apart else found[0]
     return None
 
 

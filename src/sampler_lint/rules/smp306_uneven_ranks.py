@@ -192,7 +192,10 @@ def _uneven(
     guessed = [one for one in trials.guessed if one.raised is None]
     if trial is None and not told and len(guessed) >= FEWEST_GUESSED:
         # Another guess changes what is counted, but not that the ranks differ.
-        trial = guessed[0] if all(map(is_uneven, guessed)) else None
+        ways = {one.also for one in guessed}
+        uneven = {one.also: one for one in reversed(guessed) if is_uneven(one)}
+        if len(uneven) == len(ways) and (len(ways) > 1 or all(map(is_uneven, guessed))):
+            trial = uneven[guessed[0].also]
         grade = Grade.LIKELY
     if trial is None:
         return None

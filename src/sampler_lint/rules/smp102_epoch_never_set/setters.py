@@ -17,6 +17,7 @@ from sampler_lint.analysis.values import (
     Value,
     Why,
 )
+from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
@@ -34,7 +35,7 @@ from sampler_lint.domain.epoch_calls import (
 )
 from sampler_lint.domain.epoch_state import reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
-from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
 from sampler_lint.limits import MOST_CALLERS
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._expected import is_expected
@@ -291,11 +292,26 @@ def _epoch_sets(model: Model) -> EpochSets:
             continue
         held = model.flow.values(store.target.value)
         told = [one for one in held if not isinstance(one, Lit)]
-        if told and all(isinstance(one, Obj) and one.cls == DATA_LOADER for one in told):
-            continue  # torch's own reads none
+        if told and all(isinstance(one, Obj) and _reads_no_epoch(model, one) for one in told):
+            continue
         if SAMPLER.says(unparse(store.target.value)) or any(map(model.role, held)):
             places.append(EpochSet(store.scope, store.stmt, store.target.value))
     return EpochSets(model, places)
+
+
+def _reads_no_epoch(model: Model, told: Obj) -> bool:
+    """Whether nothing that is known of an object's class reads an ``epoch`` of its own."""
+    if not isinstance(told.cls, Class):
+        return told.cls == DATA_LOADER
+    family = [*model.flow.mro(told.cls), *model.flow.subclasses(told.cls)]
+    if not all(isinstance(base, Class) or base == f"{TORCH_DATA}Sampler" for base in family):
+        return False
+    scopes = (s for base in family if isinstance(base, Class) for s in scopes_inside(base))
+    return not any(
+        name in {"epoch", "getattr", "vars", "__dict__"}
+        for scope in scopes
+        for name in (*(read.name for read in scope.reads), *scope.called)
+    )
 
 
 def leads_to(model: Model, source: Expr, reached: Carrier) -> bool:

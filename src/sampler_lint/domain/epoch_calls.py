@@ -83,17 +83,22 @@ def epoch_datasets(model: Model, loader: Obj) -> Iterator[Carrier]:
             isinstance(value, Obj)
             and isinstance(value.cls, Class)
             and seeds_by_epoch(model, value.cls)
-            and not _is_moved_on(model, value.cls)
+            and not is_moved_on(model, value.cls)
         ):
             yield Carrier(value, ("dataset",))
 
 
-def _is_moved_on(model: Model, cls: Class) -> bool:
-    """Whether what the class keeps as its epoch is stored but by its constructor and setter."""
+def is_moved_on(model: Model, cls: Class, *more: str) -> bool:
+    """Whether what the class keeps as its epoch is stored but by its constructor and setter.
+
+    Or more of what it keeps, but by a pass, too.
+    """
     state = epoch_state(model, cls)
     known = {*state.construction.functions, *(state.setter.functions if state.setter else ())}
+    if more:
+        known |= state.iteration.functions
     family = model.flow.mro(cls)
-    for name in state.stored:
+    for name in more or state.stored:
         for store in model.project.stores_of(name):
             if not isinstance(store.target, Attr) or store.scope in known:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
@@ -86,15 +86,28 @@ class ProgramFiles:
                     programs[imported] = program
                     if self._matters(imported):
                         todo.append((program, imported))
-        # A script that says no sampler word itself, but starts what does.
-        for path in project.files:
-            if path not in programs and self._matters(path) and not self._is_test(path):
-                started = {programs[found] for found in self._imports(path, programs)}
-                for program in sorted(started):
-                    yield program, path
+        # A script that says no sampler word itself, but starts what does, or a package's own file
+        # that does.
+        started = {path: {program} for path, program in programs.items()}
+        importing = {
+            path: [*self._imported(path)]
+            for path in project.files
+            if path not in programs and self._matters(path) and not self._is_test(path)
+        }
+        size = 0
+        while size < (size := sum(map(len, started.values()))):
+            for path, paths in importing.items():
+                led_to = {each for found in paths for each in started.get(found, ())}
+                if led_to:
+                    started.setdefault(path, set()).update(led_to)
+        for path, paths in importing.items():
+            for found in started.keys() & paths:
+                self._direct.setdefault(found, set()).add(path)
+            for program in sorted(started.get(path, ())):
+                yield program, path
 
-    def _imports(self, path: str, among: Container[str] | None = None) -> list[str]:
-        paths = [found for found in self._imported(path) if among is None or found in among]
+    def _imports(self, path: str) -> list[str]:
+        paths = [*self._imported(path)]
         for found in paths:
             self._direct.setdefault(found, set()).add(path)
         return paths

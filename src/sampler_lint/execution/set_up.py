@@ -21,6 +21,7 @@ from sampler_lint.execution.budget import (
 from sampler_lint.execution.chance import Stream
 from sampler_lint.execution.errors import CannotTellError
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.spoken import spoken
 from sampler_lint.execution.stand_ins import Made, other
 from sampler_lint.execution.values import (
     COLUMN,
@@ -114,14 +115,12 @@ class SetUp:
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         if klass not in interpreter.spoken:
-            nodes, asked = (
-                all_nodes(klass.node),
-                (_sizes_beside_ranks, _walked, _divided_by_ranks),
-            )
-            interpreter.spoken[klass] = tuple(frozenset(names(nodes)) for names in asked)
-        self.worlds, self.walked, self.divided = interpreter.spoken[klass]
+            interpreter.spoken[klass] = spoken(all_nodes(klass.node))
+        self.worlds, self.walked, self.divided, parts = interpreter.spoken[klass]
         self.roles = set(map(role_of, self.names))
         self.takes_rank = Role.RANK in self.roles
+        if self.takes_rank and Role.WORLD_SIZE not in self.roles:
+            self.worlds |= parts
         self.takes_drop_last = Role.DROP_LAST in self.roles
         self.takes_batch_size = Role.BATCH_SIZE in self.roles
 
@@ -589,50 +588,6 @@ def _class_named(interpreter: Interpreter, init: Fn, node: ast.expr) -> Klass | 
 def _is_none(default: ast.expr | None) -> bool:
     """Whether a number says that none was given: less than nothing."""
     return isinstance(default, ast.UnaryOp) and isinstance(default.op, ast.USub)
-
-
-_WALKS = frozenset(
-    {"enumerate", "iter", "len", "list", "reversed", "set", "sorted", "tuple", "zip"}
-)
-
-
-def _sizes_beside_ranks(nodes: list[ast.AST]) -> Iterator[str]:
-    """What the class holds a rank against: ``rank < size``, or ``x[rank::size]``."""
-    for node in nodes:
-        if isinstance(node, ast.Compare) and isinstance(
-            node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-        ):
-            sides = node.left, node.comparators[0]
-        elif isinstance(node, ast.Slice) and node.lower is not None and node.step is not None:
-            sides = node.lower, node.step
-        else:
-            continue
-        for rank, size in (sides, sides[::-1]):
-            name = last_name(size)
-            if role_of(last_name(rank)) is Role.RANK and role_of(name) is not Role.RANK:
-                yield name
-
-
-def _divided_by_ranks(nodes: list[ast.AST]) -> Iterator[str]:
-    """What the class divides by the number of ranks: ``step_size // world_size``."""
-    for node in nodes:
-        if (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
-            and role_of(last_name(node.right)) is Role.WORLD_SIZE
-        ):
-            yield last_name(node.left)
-
-
-def _walked(nodes: list[ast.AST]) -> Iterator[str]:
-    """What the class goes through, or takes items of: that is no number."""
-    for node in nodes:
-        if isinstance(node, (ast.For, ast.comprehension)):
-            yield last_name(node.iter)
-        elif isinstance(node, ast.Subscript):
-            yield last_name(node.value)
-        elif isinstance(node, ast.Call) and last_name(node.func) in _WALKS:
-            yield from map(last_name, node.args)
 
 
 def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:

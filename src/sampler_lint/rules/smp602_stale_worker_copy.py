@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint.analysis.origins import scope_of
 from sampler_lint.domain.copies import Change, changes, persists
+from sampler_lint.domain.forgotten import Forgotten, forgotten
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.loader_fixes import start_workers_anew
-from sampler_lint.findings import Related
+from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.nodes import Expr
+from sampler_lint.workspace.project import Module
 
 
 class StaleWorkerCopy(Rule):
-    """A dataset changes between epochs, but its persistent workers keep their first copies.
+    """A dataset changes between epochs, but not in the copies that its workers read.
 
     What it does:
         Reports an attribute of a dataset that is set in an epoch loop (`dataset.epoch = epoch`,
@@ -24,13 +28,18 @@ class StaleWorkerCopy(Rule):
         an attribute of a transform or another object that the dataset holds, of an object that is
         the loader's `collate_fn`, and any of them in a loop that takes all its batches from one
         iterator with workers. For `set_epoch` see
-        SMP103. Not reported where the value is in a shared object, where the loader is rebuilt in
-        each iteration, or where its iterator is deleted.
+        SMP103. Also a count that an iterable dataset moves on in its own `__iter__`
+        (`self.epoch += 1`) and seeds its draws with, where a loader with workers that do not
+        persist goes over it for several epochs; only `likely` where a framework does. Not reported
+        where the value is in a shared object, where the loader is rebuilt in each iteration, or
+        where its iterator is deleted.
 
     Why is this bad?
         A worker is a process with a copy of the dataset. Persistent workers are started once, and
         never see what the main process sets later: a curriculum stays at its first step, an
         augmentation is never switched off, and a seed that depends on the epoch stays the same.
+        Workers that do not persist get a new copy in each epoch, of the dataset in the main
+        process: what the last ones counted is gone.
 
     Fix safety:
         Unsafe: `persistent_workers` is dropped, so that each epoch starts its workers with the
@@ -63,6 +72,30 @@ class StaleWorkerCopy(Rule):
             module = model.module_of(change.scope)
             if not is_test(module):
                 yield _suspect(model, change)
+        told: set[Expr] = set()
+        for found in forgotten(model):
+            module = model.module_of(scope_of(found.counter))
+            if found.counter not in told and not is_test(module):
+                told.add(found.counter)
+                yield _lost(model, module, found)
+
+
+def _lost(model: Model, module: Module, found: Forgotten) -> Suspect:
+    name, seeded = unparse(found.counter), found.seeded
+    return Suspect(
+        module,
+        found.counter,
+        f"`{name}` counts in a worker's copy of `{found.dataset.name}`: each epoch begins it anew",
+        grade=Grade.LIKELY if found.by_framework else Grade.CERTAIN,
+        effect=f"the workers of each epoch get the dataset as it was built, and what `{name}` "
+        "seeds is the same in all of them",
+        advice="count in the main process (`dataset.set_epoch(epoch)` before each pass), or keep "
+        "the workers (`persistent_workers=True`)",
+        why=(
+            Related(model.place(seeded.scope, seeded), "it seeds this"),
+            Related(model.place_of(found.loader), "the loader with workers is built here"),
+        ),
+    )
 
 
 def _suspect(model: Model, change: Change) -> Suspect:

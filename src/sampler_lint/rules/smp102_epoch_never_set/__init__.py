@@ -25,6 +25,7 @@ from sampler_lint.domain.epochs import (
     loops_that_build,
     trains,
 )
+from sampler_lint.domain.forgotten import untold
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import have_no_object
 from sampler_lint.domain.pipelines import unmoved_streams
@@ -85,8 +86,9 @@ class EpochNeverSet(Rule):
         otherwise rebuilt for each epoch, where a wrapper or framework sets the epoch, and where a
         `set_epoch` call might reach the sampler. Also a stream of `datasets` that is shuffled and
         read in each turn of a loop, in a program without a framework that never calls `set_epoch`.
-        Likely where it is only unknown whether the sampler shuffles; a warning where a setting
-        decides that.
+        Likely where it is only unknown whether the sampler shuffles, and for such a dataset in a
+        loader that a framework trains with which sets the epoch of samplers only; a warning where a
+        setting decides that.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
@@ -130,6 +132,7 @@ class EpochNeverSet(Rule):
         """Look at each epoch loop once for every sampler that it iterates, and at streams."""
         yield from _streams(model)
         yield from run_by_engines(model)
+        yield from read_by_frameworks(model)
         by_loop: dict[Stmt, list[_Missing]] = {}
         for found, reached in _read_by_epoch(model):
             if _is_left_out(model, found, reached.sampler):
@@ -427,6 +430,22 @@ def run_by_engines(model: Model) -> Iterator[Suspect]:
             for sampler in (each.sampler for each in reached):
                 if sampler.cls == DISTRIBUTED_SAMPLER and not may_be_told(model, run, sampler):
                     yield _told_of_run(model, run, model.place_of(sampler), Grade.CERTAIN)
+
+
+def read_by_frameworks(model: Model) -> Iterator[Suspect]:
+    """Datasets whose draws hang on their epoch, which a framework goes over and never tells it."""
+    for loader, reached in untold(model):
+        assert loader.site is not None
+        yield Suspect(
+            model.module_of(loader.site.scope),
+            loader.site.func,
+            f"nothing calls `set_epoch` on the `{reached.sampler.name}` of this loader",
+            grade=Grade.LIKELY,
+            effect="every epoch repeats the random numbers of epoch 0: the framework that trains "
+            "with the loader tells samplers only",
+            advice="call it at the start of each epoch, in a hook",
+            why=(Related(model.place_of(reached.sampler), "dataset built here"),),
+        )
 
 
 def _told_of_run(model: Model, run: Run, built: Place | str, grade: Grade) -> Suspect:

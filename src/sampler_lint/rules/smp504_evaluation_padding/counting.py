@@ -93,11 +93,21 @@ def counts_inline(model: Model, found: Pass) -> bool:
     )
 
 
+def _adds_up(model: Model, loop: For) -> bool:
+    """Whether the turns of a loop add to a sum what is made of the batch."""
+    return any(_comes_of_model(model, loop, each) for each in _summed(loop))
+
+
+def _summed(loop: For) -> Iterator[Expr]:
+    """What the turns of a loop add to a sum."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, AugAssign) and stmt.op == "Add" and not is_of_one_turn(loop, stmt):
+            yield stmt.value
+
+
 def _added(loop: For) -> Iterator[Expr]:
     """What the turns of a loop add to what is counted."""
-    for stmt in statements(loop.body):
-        if isinstance(stmt, AugAssign) and not is_of_one_turn(loop, stmt):
-            yield stmt.value
+    yield from _summed(loop)
     for call in loop.scope.calls_in(loop):
         if last_name(call.func) in _UPDATES:
             yield from (arg.value for arg in call.args)
@@ -107,7 +117,8 @@ def _comes_of_model(model: Model, loop: For, added: Expr) -> bool:
     """Whether a number is made of the batch: not its size alone, as a progress bar is told."""
     drawn = names_drawn(loop)
     return (
-        depends_on(
+        not _is_size(added)
+        and depends_on(
             model.flow,
             added,
             lambda expr: isinstance(expr, Name) and expr.id in drawn,
@@ -193,8 +204,11 @@ def names_drawn(loop: For) -> set[str]:
 
 
 def keeps_by_key(model: Model, found: Pass) -> bool:
-    """Whether the pass keeps what it counts in a dictionary, by what each sample is called."""
-    if not isinstance(found.stmt, For):
+    """Whether the pass keeps what it counts in a dictionary, by what each sample is called.
+
+    And adds nothing up besides, in which what comes twice counts twice.
+    """
+    if not isinstance(found.stmt, For) or _adds_up(model, found.stmt):
         return False
     drawn = names_drawn(found.stmt)
 
@@ -262,7 +276,7 @@ def _hands_on_records(model: Model, found: Pass, is_drawn: Callable[[Expr], bool
         _owner(call) in records or getattr(call.positional[0], "id", "") in records for call in kept
     ):
         return False
-    if any(isinstance(s, AugAssign) and not is_of_one_turn(loop, s) for s in statements(loop.body)):
+    if any(_summed(loop)):
         return False
     items = [item for each in records.values() for record in each for item in record.items]
     keys = {key.value for key, _ in items if isinstance(key, Const)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, part_of
 from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Value
 from sampler_lint.domain.concepts import (
@@ -273,7 +273,7 @@ def keeps_ranks_only(model: Model, cls: Class) -> bool:
     kept = False
     for scope in scopes_inside(cls):
         stores = [store for _, store in self_stores([scope])]
-        stored = {node for store in stores for node in (store.target, store.value)}
+        stored = {n for one in stores for n in (one.target, part_of(one.value, one.path))}
         for node in nodes_in(statements(scope.body)):
             said = str(node.value) if isinstance(node, Const) else last_name(node) or ""
             if isinstance(node, Expr) and PROCESSES.says(said):

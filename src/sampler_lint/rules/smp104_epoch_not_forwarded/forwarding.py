@@ -22,7 +22,8 @@ from sampler_lint.domain.epoch_state import (
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path
-from sampler_lint.domain.wrapping import Inner, inners, says_sampler
+from sampler_lint.domain.workers import held
+from sampler_lint.domain.wrapping import Inner, flat, inners, says_sampler
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Place, Related
 from sampler_lint.remembered import remembered
@@ -113,7 +114,7 @@ def _carriers(model: Model, inner: Inner, wrapper: Class) -> Iterator[Carrier]:
             continue
         if isinstance(obj.cls, Class):
             if obj.cls is not wrapper and (
-                _carries(model, obj.cls, wrapper) or _tells_shard(model, obj)
+                _carries(model, obj, wrapper) or _tells_shard(model, obj)
             ):
                 yield Carrier(obj, (), obj in inner.objects)
         elif (carrier := _to_shard(model, obj)) is not None:
@@ -167,25 +168,36 @@ def _tells_shard(model: Model, obj: Obj) -> bool:
     return tells and _to_shard(model, obj) is not None
 
 
-def _carries(model: Model, cls: Class, wrapper: Class) -> bool:
-    """Whether an instance shuffles by the epoch that its ``set_epoch`` is given (or wraps one)."""
-    seen, todo = {wrapper, cls}, [cls]
+def _carries(model: Model, carrier: Obj, wrapper: Class) -> bool:
+    """Whether an object shuffles by the epoch that its ``set_epoch`` is given (or holds one)."""
+    seen, todo = {wrapper}, [carrier]
     for current in todo:
-        state = epoch_state(model, current)
-        if uses_epoch(model, current):
+        cls = current.cls
+        if not isinstance(cls, Class):
+            if not _never_shuffles(model, current) and _to_shard(model, current) is not None:
+                return True
+            continue
+        if cls in seen or (current is not carrier and _never_shuffles(model, current)):
+            continue
+        seen.add(cls)
+        state = epoch_state(model, cls)
+        if uses_epoch(model, cls):
             if not advances_itself(state):
                 return True
         elif state.setter is not None:
-            for obj in (obj for inner in inners(model, state) for obj in inner.objects):
-                if _never_shuffles(model, obj):
-                    continue
-                if not isinstance(obj.cls, Class):
-                    if _to_shard(model, obj) is not None:
-                        return True
-                elif obj.cls not in seen:
-                    seen.add(obj.cls)
-                    todo.append(obj.cls)
+            todo += (
+                obj for inner in inners(model, state) for obj in _held_by(model, current, inner)
+            )
     return False
+
+
+def _held_by(model: Model, owner: Obj, inner: Inner) -> list[Obj]:
+    """What an object has there, and not others of its class."""
+    if owner.site is None or len(inner.path) > 1 or not isinstance(owner.cls, Class):
+        return inner.objects
+    values = flat(model, held(model, owner, owner.cls, inner.path[0]), dicts=True)
+    found = [value for value in values if isinstance(value, Obj)]
+    return found if len(found) == len(values) > 0 else inner.objects
 
 
 def _never_shuffles(model: Model, obj: Obj) -> bool:

@@ -376,7 +376,13 @@ def test_a_class_without_constructor_or_base_is_tried_too(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("params", "resumed"),
-    [("", True), ("step, batch_size", True), ("iteration=0", True), ("how_far", False)],
+    [
+        ("", True),
+        ("step, batch_size", True),
+        ("iteration=0", True),
+        ("how_far", True),
+        ("dataset", False),
+    ],
 )
 def test_what_a_checkpoint_is_told(tmp_path: Path, params: str, resumed: bool) -> None:
     body = (

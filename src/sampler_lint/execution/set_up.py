@@ -227,8 +227,8 @@ class SetUp:
                 out[param.arg] = steps
             elif role_of(param.arg) in {Role.BATCH_SIZE, Role.TOTAL_BATCH}:
                 out[param.arg] = world.batch_size
-            elif role_of(param.arg) in {None, Role.NUMBER}:
-                out[param.arg] = steps  # the sampler itself knows all else
+            elif steps == 1 and role_of(param.arg) in {None, Role.NUMBER}:
+                out[param.arg] = steps  # the sampler itself knows all else: one of whatever counts
             else:
                 raise CannotTellError("how far it has come")
         return out

@@ -24,7 +24,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Fix, Grade
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import slice_of
@@ -187,12 +187,9 @@ def _first_never_removed(
     taken = [node for node in nodes_in(body) if isinstance(node, Index) and same(node.value, items)]
     if any(not _is_name(one.key, index) for one in taken):
         return  # the item before it is looked at, which the first has not
-    if function.cls is not None and any(
-        _passes_over_empty(model, stmt)
-        for method in function.cls.methods
-        for stmt in statements(method.body)
-    ):
-        return  # an empty one that stays does no harm
+    methods = function.cls.methods if function.cls is not None else []
+    stmts = (stmt for method in methods for stmt in statements(method.body))
+    is_passed_over = any(_passes_over_empty(model, stmt) for stmt in stmts)
     if any(_removes(stmt, items, index) for stmt in body) and any(
         _asks_if_empty(node, taken) for node in nodes_in(body)
     ):
@@ -201,7 +198,8 @@ def _first_never_removed(
             module,
             call,
             f"this loop stops before index 0, so the first item of `{text}` is never removed",
-            fix=_write(stop, "-1"),
+            fix=None if is_passed_over else _write(stop, "-1"),
+            grade=Grade.LIKELY if is_passed_over else Grade.CERTAIN,
             effect="an empty first item stays: later code divides by its length, or reads nothing",
             advice=f"use `range(len({text}) - 1, -1, -1)`",
         )

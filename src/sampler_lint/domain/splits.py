@@ -16,8 +16,10 @@ from sampler_lint.domain.concepts import (
     ORDERS,
     PROCESSES,
     RANGES,
+    RANK,
     STREAMS,
     WORKERS,
+    WORLD_SIZE,
     called_name,
 )
 from sampler_lint.domain.datasets import is_iterated
@@ -177,7 +179,9 @@ def _heeded(model: Model, loader: Obj, data: Expr) -> list[Expr]:
 
 def _says_rank(given: Expr) -> bool:
     """Whether an argument is a rank, or the number of ranks, by its name."""
-    return PROCESSES.says(last_name(given.func if isinstance(given, Call) else given) or "")
+    if isinstance(given, Call):
+        return RANK.is_call(given) or WORLD_SIZE.is_call(given)
+    return RANK.names(given) or WORLD_SIZE.names(given)
 
 
 def _stream(model: Model, data: Expr) -> Call | None:

@@ -52,13 +52,10 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         if not found:
             return None
         paths |= found
-    path = min(paths, key=len)
-    wrappers = {v.cls for v in model.flow.values(loader) if isinstance(v, Obj)} - {
-        obj.cls for obj in loaders
-    }
-    is_there = len(paths) == 1 and all(
-        isinstance(cls, Class) and path[0] in model.attributes(cls).names for cls in wrappers
-    )
+    path = min(paths, key=lambda each: (len(each), each))
+    held = [v for v in model.flow.values(loader) if not isinstance(v, Lit)]
+    # What a wrapper has by that name, its class says, or does not.
+    is_there = len(paths) == 1 and len(held) == len(loaders)
     what = {"": "a loader", "batch_sampler": "torch's BatchSampler", "dataset": "this dataset"}
     guard = _asks(call, receiver)
     module = model.module_of(call.scope)

@@ -94,6 +94,10 @@ class Attributes(Containers):
         """Let flow into ``var`` the name ``name`` of the module at ``path``."""
 
     @abstractmethod
+    def _given(self, expr: Expr, made: Obj | None) -> Var:
+        """An expression, in the constructors that build an object like ``made``."""
+
+    @abstractmethod
     def _binding(self, binding: Binding, scope: Scope) -> Var:
         """What one way of binding a name in ``scope`` gives it."""
 
@@ -369,7 +373,8 @@ class Attributes(Containers):
             if store.value is not None:
                 found = True
                 if store.how == "assign":
-                    self._flow(self._part(self._expr(store.value), store.path), var)
+                    made = obj if isinstance(obj, Obj) and obj.cls is not cls else None
+                    self._flow(self._part(self._given(store.value, made), store.path), var)
                 elif store.how == "enter":
                     self._flow(self._entered(self._expr(store.value)), var)
                 elif store.how != "aug" or not isinstance(store.value, (Seq, Comp, Map)):

@@ -13,7 +13,7 @@ Two refinements keep real code apart:
 
 Each kind of arrow has its module, and each class builds on the one before: class hierarchies
 (``hierarchy``), tuples, lists and dicts (``containers``), attributes and what objects are built
-with (``attributes``), arguments and returns (``calls``), and here names and expressions.
+with (``attributes``), arguments (``passing``), returns (``calls``), and here names and expressions.
 """
 
 from __future__ import annotations

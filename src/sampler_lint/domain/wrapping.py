@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.containers import VIEWS
 from sampler_lint.analysis.origins import Hop, ends, parameter_of, part_of
 from sampler_lint.analysis.values import (
@@ -88,7 +87,7 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
     cls = state.cls
     iterated = iterated_attributes(model, state.iteration) | _asked_for_order(model, state)
     for name in sorted(iterated | _kept_in_runs(model, state)):
-        values = _handed_to_base(model, cls, name) or model.flow.ask_field(Obj(cls), name)
+        values = model.flow.ask_field(Obj(cls), name)
         if not any(
             isinstance(value, (Obj, Pack, Table)) for value in values
         ):  # a base of torch keeps it
@@ -127,24 +126,6 @@ def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
                 yield Inner(
                     _owner(model, cls, name), (name, inner), values, many=False, param=param
                 )
-
-
-def _handed_to_base(model: Model, cls: Class, name: str) -> frozenset[Value] | None:
-    """What the class's own constructor hands to that of a base, which keeps it.
-
-    The other classes below the base hand it something else.
-    """
-    owner, param = _owner(model, cls, name), parameter_kept(model, cls, name)
-    above = next((each for each in model.flow.own_mro(cls)[1:] if each.method("__init__")), None)
-    calls = model.flow.base_init_calls(cls)
-    init = owner.method("__init__")
-    if init is None or param not in init.params or owner is not above or len(calls) != 1:
-        return None
-    func = calls[0].func
-    assert isinstance(func, Attr)
-    is_super = isinstance(func.value, Call) and last_name(func.value.func) == "super"
-    given = passed(init, param, calls[0], is_bound=is_super)
-    return model.flow.values(given) if isinstance(given, Expr) else None
 
 
 def _asked_for_order(model: Model, state: EpochState) -> set[str]:

@@ -34,6 +34,12 @@ def returns_another(decorator: Value) -> bool:
     )
 
 
+def calls_of_decorated(decorator: Value) -> Iterator[Call]:
+    """The calls of what it decorates that a decorator of the tree puts in its place."""
+    for wrapper in _wrappers(decorator):
+        yield from (call for call in wrapper.calls if _is_its_call(call, decorator))
+
+
 def _wrappers(decorator: Value) -> Iterator[Function]:
     """What is called in place of a decorated function."""
     if isinstance(decorator, ClassRef) and isinstance(decorator.cls, Class):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sampler_lint.analysis.origins import HANDED_ON, Step, origins
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.navigation import self_class
+from sampler_lint.syntax.navigation import same, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
     Class,
@@ -86,6 +88,42 @@ def _shared_from_zero(model: Model, loop: Loop, number: Name) -> Beginning | Non
         return None
     bindings = owner.bindings.get(number.id, ())
     return _begun(loop, [(owner, each.how, each.value, each.stmt) for each in bindings])
+
+
+def is_of_turn(model: Model, loop: Loop, epoch: Expr, number: Expr) -> bool:
+    """Whether a number is what counts the turns, passed on or kept in an object by each of them."""
+
+    def is_it(step: Step) -> bool:
+        return same(step.expr, epoch) and step.scope is loop.scope
+
+    steps = [s for s in origins(model.flow, number, HANDED_ON, stop=is_it) if s.is_end]
+    if len(steps) == 1 and isinstance(steps[0].expr, Attr) and not is_it(steps[0]):
+        return _is_kept(model, loop, epoch, steps[0].expr)
+    return any(map(is_it, steps)) and all(is_it(s) or _is_zero(s.expr) for s in steps)
+
+
+def _is_kept(model: Model, loop: Loop, epoch: Expr, kept: Attr) -> bool:
+    """Whether each turn, and nothing else in it, stores its number in an object's attribute."""
+    owners = model.flow.values(kept.value)
+    classes = [v.cls for v in owners if isinstance(v, Obj) and isinstance(v.cls, Class)]
+    stores = [
+        store
+        for cls in classes
+        for store in (
+            *model.flow.family_stores(cls, kept.name),
+            *model.project.outer_stores_near(kept.name, cls),
+        )
+        if not isinstance(store.target, Attr)
+        or self_class(store.target.value) is not None
+        or not owners.isdisjoint(model.flow.values(store.target.value))
+    ]
+    in_turn = [s for s in stores if s.stmt is not None and loop.encloses(s.stmt)]
+    return (
+        len(classes) == len(owners)
+        and bool(in_turn)
+        and all(s.value is not None and same(s.value, epoch) for s in in_turn)
+        and all(s in in_turn or runs_in(model, loop, s.scope) is False for s in stores)
+    )
 
 
 def is_kept_as_zero(model: Model, number: Attr) -> bool:

@@ -420,6 +420,23 @@ def begins_in(model: Model, scope: Scope) -> set[str] | None:
     return found
 
 
+def led_by(model: Model, loop: Loop, scope: Scope) -> list[Stmt] | None:
+    """The statements of a loop's turns that may run a scope; None if others may, too."""
+    found: list[Stmt] = []
+    seen, todo = {scope}, [scope]
+    while todo:
+        function = todo.pop()
+        if function is loop.scope or not isinstance(function, Function):
+            continue
+        run_by = _run_by(model, function)
+        if run_by.is_offered:
+            return None
+        found += (stmt for stmt in run_by.stmts if loop.encloses(stmt))
+        todo += run_by.scopes - seen
+        seen |= run_by.scopes
+    return found
+
+
 def builds(model: Model, scope: Scope, family: Container[object]) -> bool:
     """Whether a method, of one of these classes, runs only while its own object is built."""
     seen, todo = {scope}, [scope]

@@ -433,22 +433,24 @@ def _built_with(model: Model, step: Step, owner: Expr, name: str) -> Iterator[St
                     yield onward(step, Hop.ATTRIBUTE, value, call.scope, frames)
 
 
-def runs_on_one_rank(model: Model, test: Expr, scope: Scope) -> bool:
-    """Whether a test holds on one rank only (of all, or of a node)."""
+def runs_on_one_rank(model: Model, test: Expr, scope: Scope, *, answer: bool = True) -> bool:
+    """Whether a test has an answer on one rank only (of all, or of a node)."""
     value = only(model.flow, test, Hop.ASSIGNED)
-    if value is not test and runs_on_one_rank(model, value, scope):
+    if value is not test and runs_on_one_rank(model, value, scope, answer=answer):
         return True
-    if isinstance(test, (Name, Attr, Call)):
-        return FIRST_RANK.names(test.func if isinstance(test, Call) else test)
     if isinstance(test, Unary) and test.op == "Not":
-        return differs(model, test.operand, scope) is not None
+        return runs_on_one_rank(model, test.operand, scope, answer=not answer)
+    if isinstance(test, (Name, Attr, Call)):
+        is_asked = FIRST_RANK.names(test.func if isinstance(test, Call) else test)
+        return is_asked if answer else not is_asked and differs(model, test, scope) is not None
     if not isinstance(test, Compare) or len(test.ops) != 1:
         return False
     sides = (test.left, test.rights[0])
-    if test.ops == ["In"] and isinstance(sides[1], Seq):  # `local_rank in (-1, 0)`
+    if test.ops == ["In" if answer else "NotIn"] and isinstance(sides[1], Seq):
+        # `local_rank in (-1, 0)`
         among = {item.value if isinstance(item, Const) else None for item in sides[1].items}
         return {0} <= among <= {-1, 0} and differs(model, sides[0], scope) is not None
-    if test.ops != ["Eq"]:
+    if test.ops not in ([["Eq"]] if answer else [["NotEq"], ["Gt"]]):
         return False
     numbers = [side for side in sides if isinstance(side, Const) and side.value == 0]
     return bool(numbers) and any(differs(model, side, scope) is not None for side in sides)

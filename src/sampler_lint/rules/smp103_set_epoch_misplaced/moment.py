@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from sampler_lint.analysis.asked import decided
+from sampler_lint.analysis.decorators import calls_of_decorated
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.domain.concepts import RANGES
-from sampler_lint.domain.counters import counted_by, counted_from_zero
-from sampler_lint.domain.epoch_calls import Carrier
+from sampler_lint.domain.counters import counted_by, counted_from_zero, is_of_turn
+from sampler_lint.domain.epoch_calls import Carrier, led_by
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import runs_on_one_rank
@@ -84,27 +86,27 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
 
 
 def _in_later_hook(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
-    """A call in a function that the loop hands the epoch's number to after the pass."""
-    function, argument, epoch = call.scope, call.args[0].value, epoch_expression(found.loop)
-    if not isinstance(function, Function) or not isinstance(argument, Name) or epoch is None:
-        return None
-    callers = model.flow.callers(function)
+    """A call that the loop comes by after the pass, as in a hook, with the number of its turn."""
+    argument, epoch = call.args[0].value, epoch_expression(found.loop)
     anchor = found.calls[0].stmt if found.calls else found.inner.stmt
-    if len(callers) != 1 or callers[0].scope is not found.loop.scope or anchor is None:
+    if epoch is None or anchor is None or anchor.block is not found.loop.body:
         return None
-    stmt, given = callers[0].stmt, given_by(model.flow, callers[0], argument)
-    if stmt is None or given is None or not same(given, epoch):
+    ways = led_by(model, found.loop, call.scope)
+    if not ways or not is_of_turn(model, found.loop, epoch, argument):
         return None
-    if stmt.block is not found.loop.body or anchor.block is not found.loop.body:
-        return None
-    if stmt.order <= anchor.order or not _starts_at_zero(model, found.loop, epoch, stmt):
+    if any(
+        stmt.order <= anchor.order
+        or anchor.encloses(stmt)
+        or not _starts_at_zero(model, found.loop, epoch, stmt)
+        for stmt in ways
+    ):
         return None
     module = model.module_of(call.scope)
     return Suspect(
         module,
         call,
         f"`{unparse(call.func)}({unparse(argument)})` is called after the loop over the batches",
-        why=(Related(model.place(callers[0].scope, callers[0]), "called here, after the pass"),),
+        why=(Related(model.place(ways[0].scope, ways[0]), "called here, after the pass"),),
         effect="each epoch uses the previous epoch's order, and the first two share one",
         advice="call it before the loop over the batches",
     )
@@ -258,47 +260,55 @@ def _counts(loop: For | While, call: Call) -> bool:
 
 def one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     """A call that only one rank makes, while the others keep shuffling by epoch 0."""
-    guard = _guard(model, found, call)
-    way = call if guard is not None else _guarded_way(model, found, call)
-    guard = guard or (_guard(model, found, way) if way is not None else None)
+    way = _guarded_way(model, found, call)
+    guard = _guard(model, found, way) if way is not None else None
     if way is None or guard is None:
         return None
     parent, node = guard
+    fix = None
+    if way is call and parent is not None:
+        fix = partial(without_guard, parent, node, call, "on every rank")
     return Suspect(
         model.module_of(call.scope),
         call,
         f"`{unparse(call)}` runs on one rank only",
-        why=(Related(model.place(way.scope, parent), "only one rank gets here"),),
-        fix=partial(without_guard, parent, node, call, "on every rank") if way is call else None,
+        why=(Related(model.place(way.scope, parent or node), "only one rank gets here"),),
+        fix=fix,
         effect="the other ranks keep the order of epoch 0, so the shards overlap and samples are "
         "left out",
         advice="call it on every rank",
     )
 
 
-def _guard(model: Model, found: EpochLoop, call: Call) -> tuple[If, Expr] | None:
-    """The ``if`` around a call, within the loop, that one rank passes; the part that asks so."""
-    inner = call.stmt
-    for parent in inner.ancestors() if inner is not None else ():
-        if parent is found.loop:
+def _guard(model: Model, found: EpochLoop, call: Call) -> tuple[If | None, Expr] | None:
+    """The ``if`` around a call, within the loop, that one rank passes; the part that asks so.
+
+    Or what the others leave by before it.
+    """
+    stmt = call.stmt
+    for inner in (stmt, *stmt.ancestors()) if stmt is not None else ():
+        if inner is found.loop:
             break
-        if isinstance(parent, If) and inner is not None and inner.block is parent.body:
-            for node in operands(parent.test):
-                if runs_on_one_rank(model, node, parent.scope):
-                    return parent, node
-        inner = parent
+        for test, answer in decided(inner):
+            for node in operands(test) if answer else [test]:
+                if runs_on_one_rank(model, node, inner.scope, answer=answer):
+                    branch = inner.parent if isinstance(inner.parent, If) else None
+                    return branch if branch and answer and branch.test is test else None, node
     return None
 
 
 def _guarded_way(model: Model, found: EpochLoop, call: Call, depth: int = 0) -> Call | None:
-    """A call on the way to one, if one rank alone makes the calls on each way there."""
+    """A call, or one on the way to it, that one rank alone makes, and so on each way there."""
+    if _guard(model, found, call):
+        return call
     scope = call.scope
-    if scope is found.loop.scope or not isinstance(scope, Function) or depth == DEEPEST_CHAIN:
+    if not isinstance(scope, Function) or scope is found.loop.scope or depth == DEEPEST_CHAIN:
         return None
-    ways = [
-        each if _guard(model, found, each) else _guarded_way(model, found, each, depth + 1)
-        for each in model.flow.callers(scope)
-    ]
+    for decorator in (each for given in scope.decorators for each in model.flow.values(given)):
+        made = list(calls_of_decorated(decorator))
+        if made and all(_guard(model, found, each) for each in made):
+            return made[0]
+    ways = [_guarded_way(model, found, each, depth + 1) for each in model.flow.callers(scope)]
     return ways[0] if ways and all(ways) else None
 
 

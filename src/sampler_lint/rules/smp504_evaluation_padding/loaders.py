@@ -307,10 +307,9 @@ def _gives(model: Model, call: Call, loader: Obj) -> bool:
 def _is_of_one_rank(model: Model, place: Stmt | Call) -> bool:
     stmt = place.stmt if isinstance(place, Call) else place
     return stmt is not None and any(
-        runs_on_one_rank(model, each, stmt.scope)
+        runs_on_one_rank(model, each, stmt.scope, answer=answer)
         for test, answer in tests(place)
-        if answer
-        for each in operands(test)
+        for each in (operands(test) if answer else [test])
     )
 
 

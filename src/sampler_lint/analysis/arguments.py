@@ -268,11 +268,6 @@ def table_entry(table: Table, name: str) -> Expr | None:
     return next((value for key, value in table.entries if key == name), None)
 
 
-def is_closed(table: Table) -> bool:
-    """Whether every key of a dict display or ``dict(…)`` is seen."""
-    return all(key is not ... for key, _ in table.entries)
-
-
 def takes_parameter(binding: Binding, function: Function) -> bool:
     """Whether a local name is a parameter, or what a call gives that is handed one."""
     if isinstance(binding.payload, Param):

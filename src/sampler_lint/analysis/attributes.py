@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from operator import eq
+from types import EllipsisType
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -14,10 +15,8 @@ from sampler_lint.analysis.arguments import (
     ORDERS_OF_LOADER,
     given_as,
     given_in_branches,
-    is_closed,
     passed,
     passed_on,
-    table_entry,
     tested_parameters,
 )
 from sampler_lint.analysis.containers import TABLE_METHODS, Containers
@@ -45,7 +44,6 @@ from sampler_lint.analysis.values import (
 from sampler_lint.catalog.declared import passes_on
 from sampler_lint.syntax.navigation import stmt_of
 from sampler_lint.syntax.nodes import (
-    Arg,
     Attr,
     Binding,
     Call,
@@ -545,33 +543,58 @@ class Attributes(Containers):
                 return placed[index]
         for arg in site.args:
             if arg.stars == 2:
-                tables = [value for value in self._starred(obj, arg) if isinstance(value, Table)]
+                tables = [v for v in self._starred(obj, arg.value) if isinstance(v, Table)]
                 entries = [self.entries(table, name, site) for table in tables]
-                if None in entries:
+                shown = [self._shown(obj, table, name) for table in tables]
+                if None in entries or ... in shown:
                     return None
                 found = {put for each in entries for _, put, _ in each or ()}
-                found |= {own for t in tables if (own := table_entry(t, name)) is not None}
-                if len(found) == 1 and all(self._surely_has(t, name, site) for t in tables):
+                found |= {own for own in shown if isinstance(own, Expr)}
+                if len(found) == 1 and all(self._surely_has(obj, t, name) for t in tables):
                     return found.pop()
         return None
 
-    def _starred(self, obj: Obj, arg: Arg) -> frozenset[Value]:
-        """What ``**arg`` of a construction may be, where ``obj.through`` leads to it."""
+    def _starred(self, obj: Obj, given: Expr) -> frozenset[Value]:
+        """What ``**given`` of a construction may be, where ``obj.through`` leads to it."""
         scope = obj.site.scope if obj.site is not None else None
-        if isinstance(scope, Function) and isinstance(arg.value, Name) and obj.through is not None:
-            param = scope.param(arg.value.id)
+        if isinstance(scope, Function) and isinstance(given, Name) and obj.through is not None:
+            param = scope.param(given.id)
             own = self._kwargs.get((scope, obj.through))
             if own is not None and param is not None and param.kind == "kwarg":
                 return frozenset({own})
-        return self.ask(arg.value)
+        return self.ask(given)
 
-    def _surely_has(self, table: Table, name: str, site: Call) -> bool:
+    def _shown(
+        self, obj: Obj, table: Table, name: str, within: tuple[Table, ...] = ()
+    ) -> Expr | EllipsisType | None:
+        """What a dict that a construction unpacks has for a key, or one that is merged into it.
+
+        ``...`` where that is not seen; None where it has no such key.
+        """
+        found: Expr | EllipsisType | None = None
+        for key, value in table.entries:
+            if key == name:
+                found = value
+            elif key is ...:
+                merged = self._starred(obj, value) if table.merges(value) else frozenset()
+                inner = next(iter(merged)) if len(merged) == 1 else None
+                if not isinstance(inner, Table) or inner in (table, *within):
+                    found = ...
+                    continue
+                own = self._shown(obj, inner, name, (table, *within))
+                if obj.site is None or self.entries(inner, name, obj.site) != []:
+                    own = ...
+                found = found if own is None else own
+        return found
+
+    def _surely_has(self, obj: Obj, table: Table, name: str) -> bool:
         """Whether a dict has a key at a call, by its display or a statement that runs before."""
-        if self._is_taken(table, name, site):
+        assert obj.site is not None
+        if self._is_taken(table, name, obj.site):
             return False
-        return table_entry(table, name) is not None or any(
-            not path and surely_runs_before(stmt_of(owner), site.stmt)
-            for owner, _, path in self.entries(table, name, site) or ()
+        return isinstance(self._shown(obj, table, name), Expr) or any(
+            not path and surely_runs_before(stmt_of(owner), obj.site.stmt)
+            for owner, _, path in self.entries(table, name, obj.site) or ()
         )
 
     def _is_taken(self, table: Table, key: str, site: Call) -> bool:
@@ -606,12 +629,11 @@ class Attributes(Containers):
                 return True
         for arg in obj.site.args:
             if arg.stars == 2:
-                tables = self._starred(obj, arg)
+                tables = self._starred(obj, arg.value)
                 if not tables or not all(isinstance(value, Table) for value in tables):
                     return True
                 if any(
-                    not is_closed(value)
-                    or table_entry(value, name) is not None
+                    self._shown(obj, value, name) is not None
                     or self.entries(value, name, obj.site) != []
                     for value in tables
                     if isinstance(value, Table)
@@ -625,15 +647,15 @@ class Attributes(Containers):
         found: set[Value] = set()
         site = obj.site
         for arg in site.args if site is not None else ():
-            for value in self._starred(obj, arg) if arg.stars == 2 else ():
+            for value in self._starred(obj, arg.value) if arg.stars == 2 else ():
                 assert site is not None
                 if not isinstance(value, Table):
                     found.add(unknown)
                     continue
                 found |= self._solve_within(partial(self._held, value, name))
-                if not is_closed(value):
+                if self._shown(obj, value, name) is ...:
                     found.add(unknown)
-                elif not self._surely_has(value, name, site):
+                elif not self._surely_has(obj, value, name):
                     found.add(NONE)
         return frozenset(found or {unknown})
 

@@ -128,8 +128,19 @@ class Flow(Calls):
             self._add(var, Unknown("an expression that is not followed"))
 
     def _start_computed(self, expr: Bin, var: Var) -> None:
-        """Only names are put together: ``"train" + suffix`` may say which attribute is read."""
+        """Of texts names are put together, which may say what is read; and ``|`` merges dicts."""
         unknown = Unknown("computed")
+        if expr.op == "BitOr":
+            merged = Map.at(expr)
+            merged.items = [(None, expr.left), (None, expr.right)]
+
+            def merge(left: Value) -> None:
+                if isinstance(left, Table):
+                    merged.scope = left.node.scope
+                self._add(var, Table(merged) if isinstance(left, Table) else unknown)
+
+            self._on(self._expr(expr.left), merge)
+            return
         if expr.op != "Add" or not any(_is_text(side) for side in (expr.left, expr.right)):
             self._add(var, unknown)
             return

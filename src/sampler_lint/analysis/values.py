@@ -195,6 +195,14 @@ class Table:
             for key, value in self.node.items:
                 yield key.value if isinstance(key, Const) else ..., value
 
+    def merges(self, value: Expr) -> bool:
+        """Whether one of its entries is another dict, all of whose keys it takes over."""
+        if isinstance(self.node, Call):
+            return any(
+                arg.value is value and not arg.keyword and arg.stars != 1 for arg in self.node.args
+            )
+        return any(key is None and held is value for key, held in self.node.items)
+
 
 @dataclass(frozen=True, slots=True)
 class View:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Pack, Table, Unknown, Value, View
 from sampler_lint.domain.concepts import ITERATED, PROCESSES
+from sampler_lint.domain.copies import persists
+from sampler_lint.domain.epoch_calls import Built
 from sampler_lint.domain.epochs import encloses_a_pass
 from sampler_lint.domain.model import Model, own_scopes
 from sampler_lint.domain.passes import Pass, passes
@@ -26,7 +28,8 @@ def files_to_join(model: Model) -> set[str]:
     """The files that should be looked at as if they said a sampler word."""
     programs = _programs_that_shard(model)
     known = {module.path for module in model.modules}
-    taking = set(_taking(model, known, programs | set(_with_own_shares(model)))) - known
+    looked_at = programs | set(_with_own_shares(model)) | {*_copied(model)}
+    taking = set(_taking(model, known, looked_at)) - known
     wanted: set[Function] = set()
     for inner in passes(model) if programs else ():
         if any(is_sharded_by(model, each) for each in model.samplers_of(inner.loader)):
@@ -78,7 +81,10 @@ def _sharded(model: Model) -> Iterator[Obj]:
 
 
 def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
-    """The files of the functions that a loader is handed to, where they are no candidates."""
+    """The files of the functions that a loader is handed to, where they are no candidates.
+
+    Or a dataset whose workers keep their copies: who has it may change it.
+    """
     for module in model.modules:
         if model.project.program_of(module) not in programs:
             continue
@@ -94,7 +100,7 @@ def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
                 continue
             # What is called is known sooner than what it is called with.
             paths = {model.module_of(function).path for function in model.flow.callees(call)}
-            if not paths <= known and any(_is_loader(model, arg.value) for arg in call.args):
+            if not paths <= known and any(_matters(model, arg.value) for arg in call.args):
                 yield from paths
 
 
@@ -116,10 +122,28 @@ def _leads_to(expr: Expr, names: set[str], known: dict[tuple[Scope, str], bool])
     return known[key]
 
 
-def _is_loader(model: Model, expr: Expr) -> bool:
+def _matters(model: Model, expr: Expr) -> bool:
+    copied = _copied(model).values()
     return isinstance(expr, (Name, Attr, Call)) and any(
-        _holds_loader(model, value) for value in model.flow.values(expr)
+        _holds_loader(model, value)
+        or any((value.cls, value.site) in each for each in copied if isinstance(value, Obj))
+        for value in model.flow.values(expr)
     )
+
+
+@remembered
+def _copied(model: Model) -> dict[str, set[Built]]:
+    """The datasets whose workers keep their copies of them, by program."""
+    found: dict[str, set[Built]] = {}
+    for loader in model.loaders:
+        if loader.site is not None and persists(model, loader):
+            program = model.project.program_of(model.module_of(loader.site.scope))
+            found.setdefault(program, set()).update(
+                (value.cls, value.site)
+                for value in model.passed_to(loader, "dataset")
+                if isinstance(value, Obj) and isinstance(value.cls, Class)
+            )
+    return found
 
 
 def _holds_loader(model: Model, value: Value) -> bool:

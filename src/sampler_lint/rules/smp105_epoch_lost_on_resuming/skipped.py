@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import MISSING, passed
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only, origins, scope_of
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only, origins, part_of, scope_of
 from sampler_lint.analysis.reaching import may_run_before
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.batches import is_batch_sampler
@@ -436,7 +436,7 @@ def _takes_back(model: Model, call: Call, told: Call) -> bool:
 
 def _zeroed(store: Store) -> str | None:
     """The attribute of the object itself that is set to nothing."""
-    target, value = store.target, store.value
+    target, value = store.target, part_of(store.value, store.path)
     is_own = isinstance(target, Attr) and self_class(target.value) is not None
     is_zero = isinstance(value, Const) and value.value in {0, None}  # or False
     return target.name if isinstance(target, Attr) and is_own and is_zero else None
@@ -479,6 +479,7 @@ def _read_before(iterate: Function, reset: Store) -> Attr | None:
     name = _zeroed(reset)
     if name is None:
         return None
+    swapped = [*walk(reset.value)] if reset.path and reset.value is not None else []
     return next(
         (
             read
@@ -486,7 +487,7 @@ def _read_before(iterate: Function, reset: Store) -> Attr | None:
             if read.name == name
             and self_class(read.value) is not None
             and read.stmt is not None
-            and read.stmt.order < reset.stmt.order
+            and (read.stmt.order < reset.stmt.order or any(n is read for n in swapped))
         ),
         None,
     )

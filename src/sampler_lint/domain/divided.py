@@ -17,7 +17,13 @@ from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import distributed_samplers
-from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from, shared_by_items
+from sampler_lint.domain.shards import (
+    GlobalDraw,
+    is_shared,
+    library_drawn_from,
+    shared_by_items,
+    shared_while_built,
+)
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import same, self_class, unparse
@@ -89,7 +95,10 @@ def _from(model: Model, data: Expr) -> list[Step]:
 
 @remembered
 def _read_in_shares(model: Model) -> dict[str, list[Expr]]:
-    """What the iterable datasets of loaders keep and take their rank's share of, by program."""
+    """What the datasets of loaders take their rank's share of, by program.
+
+    Of what an iterable one keeps, in its passes; of anything, while one is built.
+    """
     known: dict[str, list[Expr]] = {}
     for loader in model.loaders:
         if loader.site is None:
@@ -101,7 +110,8 @@ def _read_in_shares(model: Model) -> dict[str, list[Expr]]:
                 and isinstance(value.cls, Class)
                 and not _is_whole(model, value)
             ):
-                known.setdefault(of, []).extend(shared_by_items(model, value.cls))
+                shares = (*shared_by_items(model, value.cls), *shared_while_built(model, value.cls))
+                known.setdefault(of, []).extend(shares)
     return known
 
 

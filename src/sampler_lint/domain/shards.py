@@ -170,6 +170,19 @@ def shared_by_items(model: Model, cls: Class) -> Iterator[Expr]:
                     yield whole
 
 
+def shared_while_built(model: Model, cls: Class) -> Iterator[Expr]:
+    """What the constructor of a class, or a function that it calls, takes the rank's share of."""
+    init = model.flow.method(cls, "__init__")
+    if not isinstance(init, Function) or agrees(init):
+        return
+    called = ((each, call) for call in init.calls for each in model.flow.callees(call))
+    for scope, call in ((init, None), *called):
+        for share, whole in chain.from_iterable(_shares_in(model, scope).values()):
+            if _is_partition(model, share):
+                given = None if call is None else given_by(model.flow, call, whole)
+                yield given or whole
+
+
 @remembered
 def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
     """The draws from a generator of the process that order what each rank takes its share of."""

@@ -148,10 +148,15 @@ class SeedDiffersByRank(Rule):
                     seen.add(shuffle.term.whole)
                     yield _own_shuffle(model, shuffle)
         yield from _global_draws(model)
-        told = frozenset(seen)
-        shared = (own for module in files for own in shared_own_draws(model, module))
-        for own in chain(own_draws(model), shared):
-            if own.call not in seen and not (own.term and own.term.whole in told):
+        before = (own for own in own_draws(model) if own.term is None or own.term.whole not in seen)
+        shared = (
+            own
+            for module in files
+            for own in shared_own_draws(model, module)
+            if own.term is None or own.term.whole not in seen
+        )
+        for own in chain([*before], shared):
+            if own.call not in seen:
                 seen |= {own.call} if own.term is None else {own.call, own.term.whole}
                 yield _own_draw(model, own)
         for draw, certain in unseeded_draws(model):

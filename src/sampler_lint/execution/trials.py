@@ -17,6 +17,7 @@ from sampler_lint.execution.budget import (
     BUDGET,
     MORE_THAN_AN_EPOCH,
     MOST_GUESSES,
+    MOST_HANDED_OUT,
     MOST_OPTIONS,
     MOST_OVER_BUDGET,
 )
@@ -274,7 +275,11 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
             except SILENT:
                 unclear = True  # only less than it takes by itself may end
                 continue
-            if trial.raised is None and any(turn.count for turn in trial.turns):
+            most = max((turn.count or 0 for turn in trial.turns), default=0)
+            largest = max(each.samples / each.ranks for each in worlds)
+            if small and most * largest > MOST_HANDED_OUT * world.samples / world.ranks:
+                unclear = True  # in a larger one it would seem not to end
+            elif trial.raised is None and most:
                 return worlds
     spec.settled, spec.dense = None, False
     return _WORLDS

@@ -141,14 +141,21 @@ class Flow(Calls):
 
             self._on(self._expr(expr.left), merge)
             return
-        if expr.op != "Add" or not any(_is_text(side) for side in (expr.left, expr.right)):
+        sides = (expr.left, expr.right)
+        is_list = any(isinstance(side, (Seq, Comp)) for side in sides)
+        if expr.op != "Add" or not (is_list or any(map(_is_text, sides))):
             self._add(var, unknown)
             return
+        joined = Comp.at(expr)
+        joined.kind, joined.elements = "list", [_any_of(side) for side in sides]
+        joined.iters, joined.tests, joined.table = [], [], None
 
         def add(left: Value, right: Value) -> None:
             texts = [side.value for side in (left, right) if isinstance(side, Lit)]
             known = len(texts) == 2 and all(isinstance(text, str) for text in texts)
-            self._add(var, Lit("".join(texts), "str") if known else unknown)
+            both = Lit("".join(texts), "str") if known else unknown
+            are_lists = isinstance(left, Pack) and isinstance(right, Pack)
+            self._add(var, Pack(joined) if are_lists else both)
 
         self._on(
             self._expr(expr.left),
@@ -395,6 +402,13 @@ class Flow(Calls):
         found = [self.constants(option, through) for option in options]
         known = [each for each in found if each is not None]
         return set().union(*known) if len(known) == len(found) else None
+
+
+def _any_of(source: Expr) -> Index:
+    """An item of what may be a list, whichever that is."""
+    item = Index.at(source)
+    item.value, item.key = source, source
+    return item
 
 
 def _is_text(expr: Expr) -> bool:

@@ -7,8 +7,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from sampler_lint.syntax.navigation import same
-from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Scope, Seq
+from sampler_lint.remembered import remembered
+from sampler_lint.syntax.navigation import leftmost, same, walk
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Comp,
+    Const,
+    Expr,
+    Function,
+    Map,
+    ModuleFacts,
+    Name,
+    Scope,
+    Seq,
+)
 
 
 class Why(Enum):
@@ -143,10 +156,33 @@ def _is_made_anew(site: Call | None, one: Call, other: Call) -> bool:
     A decorator may keep it, for a call with the same arguments.
     """
     function = site.scope if site is not None else None
-    if not isinstance(function, Function) or function.stores or function.declared:
+    if not isinstance(function, Function) or site is None or function.declared:
+        return False
+    if function.stores and _is_stored(function.module, function, site):
         return False
     kept = len(function.decorators) - function.is_classmethod - function.is_static
     return not kept or not same(one, other)
+
+
+@remembered
+def _is_stored(_: ModuleFacts, function: Function, site: Call) -> bool:
+    """Whether a function stores what a call of it makes, or what holds that, in something else."""
+    made: set[str] = set()
+
+    def holds(expr: Expr | None) -> bool:
+        nodes = walk(expr) if expr is not None else ()
+        return any(n is site or (isinstance(n, Name) and n.id in made) for n in nodes)
+
+    while more := {
+        name
+        for name, bindings in function.bindings.items()
+        if name not in made and any(holds(binding.value) for binding in bindings)
+    }:
+        made |= more
+    return any(
+        (store.value is None or holds(store.value)) and not holds(leftmost(store.target))
+        for store in function.stores
+    )
 
 
 @dataclass(frozen=True, slots=True)

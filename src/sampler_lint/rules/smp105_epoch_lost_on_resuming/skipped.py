@@ -12,6 +12,7 @@ from sampler_lint.analysis.reaching import may_run_before
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.batches import is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, GIVES_STATE, ITERATED, RANGES, RESTORES
+from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.fixed_orders import may_be_drawn_again
 from sampler_lint.domain.model import Model
@@ -53,6 +54,7 @@ from sampler_lint.syntax.nodes import (
     Loop,
     Name,
     Param,
+    Scope,
     Simple,
     Stmt,
     Store,
@@ -117,7 +119,7 @@ def _by_accelerate(model: Model) -> Iterator[_Skip]:
                 is_units = _counts_samples(model, given) is not None
                 where = given if is_units else call
                 what = _SKIPS if is_units else unparse(call.func)
-                yield _Skip(where, what, given, _in_each_epoch(call, given))
+                yield _Skip(where, what, given, _in_each_epoch(model, call, given))
 
 
 def _by_number(model: Model) -> Iterator[_Skip]:
@@ -244,7 +246,7 @@ def _is_batch_length(value: Expr) -> bool:
     return False
 
 
-def _in_each_epoch(call: Call, given: Expr) -> For | None:
+def _in_each_epoch(model: Model, call: Call, given: Expr) -> For | None:
     """The loop over epochs whose every turn skips the same."""
     if call.stmt is None or (isinstance(given, Const) and given.value == 0):
         return None
@@ -253,15 +255,45 @@ def _in_each_epoch(call: Call, given: Expr) -> For | None:
         for node in nodes_in([call.stmt])
     ):
         return None
-    tests: list[Expr] = []
+    read = [given]
     for stmt in call.stmt.ancestors():
         if isinstance(stmt, For):
-            is_counted = any(isinstance(n, Call) and RANGES.is_call(n) for n in walk(stmt.iter))
-            is_same = _stays_in(stmt, given) and all(_stays_in(stmt, test) for test in tests)
-            return stmt if is_counted and is_same else None
+            return (
+                stmt if _is_counted(stmt) and all(_stays_in(stmt, each) for each in read) else None
+            )
         if isinstance(stmt, If):
-            tests.append(stmt.test)
-    return None
+            read.append(stmt.test)
+    return _in_each_from_outside(model, call.scope, read)
+
+
+def _in_each_from_outside(model: Model, method: Scope, read: list[Expr]) -> For | None:
+    """The loop over epochs that calls a method in each turn, and sets none of what it reads."""
+    kept = [node for each in read for node in walk(each) if isinstance(node, Attr)]
+    if not isinstance(method, Function) or not all(isinstance(each, Attr) for each in read):
+        return None
+    loops = {
+        next(stmt.ancestors(), None)
+        for caller in model.flow.callers(method)
+        if (stmt := caller.stmt) is not None
+    }
+    loop = loops.pop() if len(loops) == 1 else None
+    if not isinstance(loop, For) or not _is_counted(loop):
+        return None
+    for attribute in kept:
+        cls = self_class(attribute.value)
+        if cls is None or any(
+            runs_in(model, loop, store.scope) is not False
+            for store in (
+                *model.flow.family_stores(cls, attribute.name),
+                *model.project.outer_stores_near(attribute.name, cls),
+            )
+        ):
+            return None
+    return loop
+
+
+def _is_counted(loop: For) -> bool:
+    return any(isinstance(node, Call) and RANGES.is_call(node) for node in walk(loop.iter))
 
 
 def _stays_in(loop: For, expr: Expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import Hop, Step, origins
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, ends, given_by, origins
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Partial, Value
 from sampler_lint.domain.concepts import (
@@ -90,15 +90,28 @@ def seedings_alike(model: Model, loader: Obj) -> Iterator[Seeding]:
         function = _function(model.flow, value)
         if function is None:
             continue
-        for call in function.calls:
-            library = _library(model, call)
-            if library is None or not SEEDS_ALL.is_made(call, model.flow.values):
-                continue
-            given = call.positional[0] if call.positional else call.keyword("seed")
-            if given is not None and _stays(
-                model, given, {function, *function.module.inside(function)}
-            ):
-                yield Seeding(call, given, library)
+        within: set[Scope] = {function, *function.module.inside(function)}
+        for seeding in _seedings(model, function):
+            if _stays(model, seeding.seed, within):
+                yield seeding
+
+
+def _seedings(model: Model, function: Function, depth: int = 0) -> Iterator[Seeding]:
+    """The calls of a function that seed a generator of the process, or have a helper do so."""
+    for call in function.calls:
+        library = _library(model, call)
+        given = call.positional[0] if call.positional else call.keyword("seed")
+        if given is not None and library and SEEDS_ALL.is_made(call, model.flow.values):
+            yield Seeding(call, given, library)
+            continue
+        for helper in model.flow.callees(call) if depth < DEEPEST_WRAPPING else ():
+            for seeding in _seedings(model, helper, depth + 1):
+                made_of = [*ends(model.flow, seeding.seed, LOCAL)]
+                told = {given_by(model.flow, call, each) for each in made_of}
+                told -= {each for each in made_of if isinstance(each, Const)} | {None}
+                for seed in told if len(told) == 1 else ():
+                    assert seed is not None
+                    yield Seeding(call, seed, seeding.library)
 
 
 def _function(flow: Flow, value: Value) -> Function | None:
@@ -129,8 +142,9 @@ def _stays(model: Model, seed: Expr, within: set[Scope]) -> bool:
         if step.is_end and not _is_told(model, step, within):
             return False
         owner = owner_of(expr) if isinstance(expr, Name) else None
-        bindings = owner.bindings[expr.id] if isinstance(expr, Name) and owner is not None else ()
-        if any(each.how == "aug" for each in bindings):
+        is_own = owner in within  # it is what it was as the call began
+        bindings = owner.bindings[expr.id] if isinstance(expr, Name) and owner else ()
+        if any(each.how == "aug" for each in bindings) and not is_own:
             return False
         if isinstance(expr, Attr) and any(
             map(_moves, model.project.stores_near(expr.name, step.scope))

@@ -83,11 +83,13 @@ def seed_by_worker(model: Model, seedings: list[Seeding], editor: Editor) -> Fix
     scope, torch = seedings[0].call.scope, imported_module(editor.module, "torch")
     if torch is None or not isinstance(scope, Function) or model.flow.callers(scope):
         return None
+    seeded: dict[Expr, set[str]] = {}
     for seeding in seedings:
+        seeded.setdefault(seeding.seed, set()).add(seeding.library)
+    for seed, libraries in seeded.items():
         # Python and torch take a seed of 64 bits.
-        fits = seeding.library in {"random", "torch"}
-        limit = "" if fits else " % 2**32"
-        editor.replace(seeding.seed, f"{torch}.initial_seed(){limit}")
+        limit = "" if libraries <= {"random", "torch"} else " % 2**32"
+        editor.replace(seed, f"{torch}.initial_seed(){limit}")
     why = "the workers draw other numbers than before"
     return editor.fix("Seed with what torch gives each worker", Applicability.UNSAFE, why)
 

@@ -318,7 +318,9 @@ def orders_items(model: Model, dataset: Expr) -> bool:
     return orders_itself(model, dataset) and (
         is_iterable(model, dataset)
         or any(
-            found.opaque or any(ORDERS.calls_in(found.calls))
+            found.opaque
+            # What it shuffles of an item that is taken by number is within that.
+            or (any(ORDERS.calls_in(found.calls)) and not any(_numbered(model, found)))
             for value in model.flow.values(dataset)
             if isinstance(value, Obj) and isinstance(value.cls, Class)
             for found in [reach(model, value.cls, "__getitem__", "__getitems__")]

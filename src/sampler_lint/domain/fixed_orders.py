@@ -318,13 +318,25 @@ def orders_items(model: Model, dataset: Expr) -> bool:
     return orders_itself(model, dataset) and (
         is_iterable(model, dataset)
         or any(
-            found.opaque
-            # What it shuffles of an item that is taken by number is within that.
-            or (any(ORDERS.calls_in(found.calls)) and not any(_numbered(model, found)))
+            found.opaque or _orders_what_it_takes_of(model, found)
             for value in model.flow.values(dataset)
             if isinstance(value, Obj) and isinstance(value.cls, Class)
             for found in [reach(model, value.cls, "__getitem__", "__getitems__")]
         )
+    )
+
+
+def _orders_what_it_takes_of(model: Model, found: Reach) -> bool:
+    """Whether code orders that of which it takes items by number, or takes none by number.
+
+    What it shuffles of an item is within that.
+    """
+    taken_of = {*_numbered(model, found)}
+    return any(
+        not taken_of
+        or call.stmt is None
+        or any(isinstance(n, Attr) and n.name in taken_of for n in nodes_in([call.stmt]))
+        for call in ORDERS.calls_in(found.calls)
     )
 
 

@@ -265,6 +265,8 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
         return []
     calls = model.flow.callers(scope) if isinstance(scope, Function) else []
     built = [each for each in (sampler.site, sampler.through) if each is not None]
+    if contradict(model, built, [found.stmt]):
+        return []
     judged: dict[Scope, bool] = {scope: False}
     left = [call for call in calls if _is_on_way(model, built, call, judged)]
     return [*left] if calls else [None]
@@ -333,6 +335,8 @@ def cut_off(model: Model) -> Iterator[Suspect]:
                 continue
             through = found.loader.through
             told = through if maker is loader else maker.through
+            if contradict(model, [site], [found.stmt]):
+                continue
             if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
                 continue
             seen.add(found.stmt)

@@ -185,10 +185,9 @@ def _of_class(model: Model, scope: Scope) -> frozenset[Condition]:
     if method.cls not in known:
         known[method.cls] = frozenset()  # for what its own methods build
         found = [
-            conditions(model, site).union(*chosen_there)
+            conditions(model, site).union(*_where_chosen(model, site.func, cls))
             for cls in (method.cls, *model.flow.subclasses(method.cls))
             for site in _building(model, cls)
-            for chosen_there in [_where_chosen(model, site.func, cls)]
         ]
         known[method.cls] = frozenset.intersection(*found) if found else frozenset()
     return known[method.cls]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint import catalog
@@ -175,12 +175,14 @@ def chains(
                     todo.append((call.scope, (call, *calls)))
 
 
-def data_parallel(model: Model, scopes: Iterable[Scope]) -> Iterator[Call]:
-    """The calls that let several processes train one model, on different data.
+@remembered
+def data_parallel(model: Model, scopes: frozenset[Scope]) -> list[Call]:
+    """The calls that let several processes train one model, on different data, in reading order.
 
     They wrap the model or the optimizer, or add up gradients over the processes.
     """
     spelled: dict[Module, set[str]] = {}
+    calls = []
     for scope in scopes:
         module = model.module_of(scope)
         if module not in spelled:
@@ -194,7 +196,8 @@ def data_parallel(model: Model, scopes: Iterable[Scope]) -> Iterator[Call]:
                 if found == {"gradients"} or (
                     found == {"tensors"} and _is_of_gradients(model, call.positional[:1])
                 ):
-                    yield call
+                    calls.append(call)
+    return sorted(calls, key=lambda call: (model.module_of(call.scope).path, call.row, call.col))
 
 
 def _is_of_gradients(model: Model, given: list[Expr]) -> bool:

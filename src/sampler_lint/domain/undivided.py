@@ -119,7 +119,7 @@ def _ways(model: Model, site: Call) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
     )
 
 
-def _joining(model: Model, scopes: Set[Scope], built: list[Call]) -> Call | None:
+def _joining(model: Model, scopes: frozenset[Scope], built: list[Call]) -> Call | None:
     """What makes processes train together, in a run that comes to where the data is built."""
     found = data_parallel(model, scopes)
     return next((each for each in found if not contradict(model, built, [each])), None)

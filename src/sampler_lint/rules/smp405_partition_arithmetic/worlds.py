@@ -56,7 +56,9 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     known = trials.usual or trials.guessed
     sure = (*known, *trials.resumed, *overrun)
     certain = len(sure)
-    several = (*sure, *trials.resized, *trials.tiny)
+    # No training has fewer samples than ranks, and its assertion would stop such a one at once.
+    few = (trial for trial in trials.tiny if trial.world.samples >= trial.world.ranks)
+    several = (*sure, *trials.resized, *few)
     if trials.repeated is not None:
         yield _same_share(model, module, cls, trials.repeated)
     if trials.unplaced is not None:

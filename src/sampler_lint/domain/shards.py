@@ -489,8 +489,21 @@ def drawn_by(
             and (draw.shared_by is None or _is_drawn_apart(model, seeding.program, draw))
             and (not seeding.is_second or _surely_follows(model, draw.call, seeding.at))
             and not _is_seeded_alike(model, seeding, draw)
+            and not _comes_after(model, seeding.at, draw.call)
         ):
             yield draw
+
+
+def _comes_after(model: Model, call: Call, other: Call) -> bool:
+    """Whether one call is only made after another, wherever a function leads to both."""
+    here, there = (
+        {scope: calls[0] if calls else each for scope, calls in chains(model, each.scope)}
+        for each in (call, other)
+    )
+    both = [scope for scope in here if scope in there and here[scope] is not there[scope]]
+    return bool(both) and not any(
+        may_run_before(here[scope].stmt, there[scope].stmt) for scope in both
+    )
 
 
 def _is_seeded_alike(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
@@ -112,7 +112,8 @@ def _is_replaced(model: Model, scope: Scope, source: Expr) -> bool:
 def have_no_object(model: Model, one: Scope, other: Scope) -> bool:
     """Whether two methods of one line of classes are never those of one and the same object.
 
-    A class that has one of them has another one in the place of the other.
+    A class that has one of them has another one in the place of the other. Of two classes that
+    have a base in common, where its methods alone call both.
     """
     if not isinstance(one, Function) or not isinstance(other, Function):
         return False
@@ -120,9 +121,20 @@ def have_no_object(model: Model, one: Scope, other: Scope) -> bool:
     if first is None or second is None or first is second:
         return False
     lower, upper = (first, second) if second in model.flow.mro(first) else (second, first)
-    return upper in model.flow.mro(lower) and not any(
+    shared = {*model.flow.own_mro(first)} & {*model.flow.own_mro(second)}
+    if upper not in shared and not all(_is_begun_by(model, each, shared) for each in (one, other)):
+        return False
+    return not any(
         _has_method(model, cls, one) and _has_method(model, cls, other)
         for cls in (lower, *model.flow.subclasses(lower))
+    )
+
+
+def _is_begun_by(model: Model, method: Function, classes: Container[object]) -> bool:
+    """Whether nothing but methods of some classes calls a method, of their own object."""
+    calls = model.flow.callers(method)
+    return bool(calls) and all(
+        isinstance(call.func, Attr) and self_class(call.func.value) in classes for call in calls
     )
 
 

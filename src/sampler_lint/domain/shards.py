@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.fillings import put_in_list
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, given_by, parameter_of
 from sampler_lint.analysis.reaching import definitions, may_run_before, surely_runs_before
@@ -22,13 +23,14 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
     library_of,
 )
+from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
-from sampler_lint.domain.ranks import chains, is_guarded
+from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.domain.workers import WORKED
 from sampler_lint.remembered import remembered
@@ -38,6 +40,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
     Call,
+    Choice,
     Class,
     Compare,
     Expr,
@@ -49,6 +52,7 @@ from sampler_lint.syntax.nodes import (
     Other,
     Scope,
     Stmt,
+    Unary,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -597,8 +601,26 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
     used = {read.name for read in getter.reads if self_class(read.value) is cls}
     for call in ORDERS.calls_in(init.calls):
         library = library_drawn_from(model, call)
-        if library is not None and _decides(init, call, used):
+        if (
+            library is not None
+            and _decides(init, call, used)
+            and not _is_for_one_process(model, init, call)
+        ):
             yield GlobalDraw(module, call, library, f"the order of `{cls.name}`", cls)
+
+
+def _is_for_one_process(model: Model, init: Function, call: Call) -> bool:
+    """Whether each object is told not to draw, or ``not distributed``: by how many there are."""
+    asked = [test for test, _ in tests(call) if isinstance(test, Name) and init.param(test.id)]
+    made = model.flow.callers(init)
+    return bool(asked and made) and all(
+        excludes(model, each, call)
+        or any(
+            isinstance(given, (Choice, Compare, Unary)) and is_about_processes(model, given)
+            for given in (given_by(model.flow, each, test) for test in asked)
+        )
+        for each in made
+    )
 
 
 def _decides(init: Function, call: Call, used: set[str]) -> bool:

@@ -20,7 +20,7 @@ from sampler_lint.domain.wrapping import (
     parameter_kept,
 )
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import children, makes_iterator, self_class, walk
+from sampler_lint.syntax.navigation import children, makes_iterator, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -29,10 +29,13 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Loop,
     Map,
     Name,
+    Return,
     Scope,
     Seq,
+    Simple,
     Stmt,
     While,
     dotted,
@@ -321,6 +324,39 @@ def _loaders_held(
         if value in given or value not in others:
             for loader in _loaders_of(model, value, around):
                 yield loader, given.get(value, site)
+
+
+def never_ends(model: Model, wrapper: Obj) -> bool:
+    """Whether an object begins what it holds again for ever, or goes over one that does."""
+    cls, site = wrapper.cls, wrapper.site
+    if not isinstance(cls, Class) or site is None:
+        return False
+    iterate = model.flow.method(cls, "__iter__")
+    if isinstance(iterate, Function) and iterate.yields and any(map(_is_endless, iterate.loops)):
+        return True
+    given = {value for arg in site.args for value in model.flow.values(arg.value)}
+    held = {
+        value
+        for name in _iterated_attributes(model, cls)
+        for value in model.flow.ask_field(wrapper, name)
+        if value in given
+    }
+    return bool(held) and all(
+        isinstance(each, Obj) and each.cls != cls and never_ends(model, each) for each in held
+    )
+
+
+def _is_endless(loop: Loop) -> bool:
+    """Whether it is ``while True``, and nothing inside leaves it."""
+    return (
+        isinstance(loop, While)
+        and isinstance(loop.test, Const)
+        and bool(loop.test.value)
+        and not any(
+            isinstance(stmt, Return) or (isinstance(stmt, Simple) and stmt.kind == "break")
+            for stmt in statements(loop.body)
+        )
+    )
 
 
 def _loaders_of(model: Model, held: Obj, around: frozenset[Class | str]) -> list[Obj]:

@@ -27,7 +27,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.forgotten import untold
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.domain.passes import have_no_object
+from sampler_lint.domain.passes import have_no_object, never_ends
 from sampler_lint.domain.pipelines import unmoved_streams
 from sampler_lint.domain.repeated import runs_again
 from sampler_lint.domain.samplers import (
@@ -192,9 +192,17 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     built = [call for call in (site, found.inner.loader.site, through) if call is not None]
     if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
         return True
+    if found.is_restart and _never_comes(model, found):
+        return True
     if site is not None and any(have_no_object(model, site.scope, one) for one in found.scopes):
         return True
     return excludes(model, through, site)
+
+
+def _never_comes(model: Model, found: EpochLoop) -> bool:
+    """Whether what is started again where it has run out never runs out."""
+    gone_over = model.flow.values(found.inner.iterated)
+    return bool(gone_over) and all(isinstance(v, Obj) and never_ends(model, v) for v in gone_over)
 
 
 class _Veto(NamedTuple):

@@ -17,7 +17,13 @@ from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import distributed_samplers
-from sampler_lint.domain.shards import GlobalDraw, is_shared, library_drawn_from, shared_by_items
+from sampler_lint.domain.shards import (
+    GlobalDraw,
+    is_shared,
+    library_drawn_from,
+    orders_own_part,
+    shared_by_items,
+)
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import same, self_class, unparse
@@ -188,7 +194,10 @@ def shared_own_draws(model: Model, module: Module) -> Iterator[OwnDraw]:
             if not seeds or is_guarded(call) or agrees(scope, call) or not is_shared(model, call):
                 continue
             found = [next(_apart_by(model, call, seed, program), None) for seed in seeds]
-            if all(found):
+            if all(found) and not any(
+                own is not None and own.term is not None and orders_own_part(model, call, own.term)
+                for own in found
+            ):
                 yield from filter(None, found[:1])
 
 

@@ -34,7 +34,14 @@ from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.domain.workers import WORKED
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import binder_of, nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    binder_of,
+    nodes_in,
+    self_class,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -79,13 +86,38 @@ def own_shuffles(model: Model, module: Module) -> Iterator[OwnShuffle]:
             continue
         for found in seeded(model, scope):
             term = differs(model, found.seed, scope)
-            if term is None:
+            if term is None or any(
+                orders_own_part(model, call, term)
+                for call in scope.calls
+                if _draws_by(model, call, found=found)
+            ):
                 continue
             taken = _taken_after(model, scope, found)
             if taken is not None:
                 yield OwnShuffle(found, term, *taken)
             elif scope.cls is not None and _reads_the_same(model, scope.cls):
                 yield OwnShuffle(found, term, None, scope)
+
+
+def orders_own_part(model: Model, draw: Call, term: RankTerm) -> bool:
+    """Whether what is ordered was cut before by what the seed differs by, as a node's part is.
+
+    All that have that number then order the same part alike.
+    """
+    spelled = unparse(term.term)
+    cut = {
+        target.id
+        for stmt in statements(draw.scope.body)
+        if isinstance(stmt, Assign) and surely_runs_before(stmt, draw.stmt)
+        if isinstance(stmt.value, Index) and isinstance(stmt.value.key, Other)
+        if any(
+            depends_on(model.flow, part, lambda one: unparse(one) == spelled, LOCAL) is not None
+            for part in stmt.value.key.parts
+        )
+        for target in stmt.targets
+        if isinstance(target, Name)
+    }
+    return any(isinstance(node, Name) and node.id in cut for node in walk(draw))
 
 
 def _reads_the_same(model: Model, cls: Class) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.arguments import may_fill
@@ -589,19 +590,19 @@ def _is_made_apart(model: Model, scope: Scope, found: EpochLoop) -> bool:
     init = method and method.cls and model.flow.method(method.cls, "__init__")
     if not isinstance(init, Function) or site is None:
         return False
-    makers = [begins_in(model, call.scope) for call in model.flow.callers(init)]
-    ours = begins_in(model, site.scope)
-    if not makers or not ours or None in makers:
+    return begin_apart(model, [call.scope for call in model.flow.callers(init)], site.scope)
+
+
+def begin_apart(model: Model, scopes: Sequence[Scope], other: Scope) -> bool:
+    """Whether only scripts lead to some scopes that never run with those that lead to another."""
+    found = [begins_in(model, scope) for scope in (*scopes, other)]
+    known = [each for each in found if each]
+    if not scopes or len(known) < len(found):
         return False
-    made, others = (
-        [model.project.module_at(path) for path in paths]
-        for paths in (set().union(*(each or () for each in makers)), ours)
-    )
-    return all(
-        one is not None and other is not None and program_files(model).run_apart(one, other)
-        for one in made
-        for other in others
-    )
+    *ones, others = known
+    module_at = model.project.module_at
+    pairs = product(map(module_at, set().union(*ones)), map(module_at, others))
+    return all(one and two and program_files(model).run_apart(one, two) for one, two in pairs)
 
 
 def _is_run_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:

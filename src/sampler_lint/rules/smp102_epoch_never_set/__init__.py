@@ -12,6 +12,7 @@ from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.engines import Run, made_by_framework, may_be_told, runs
 from sampler_lint.domain.epoch_calls import (
     Carrier,
+    begin_apart,
     carriers,
     epoch_datasets,
     epoch_samplers,
@@ -193,6 +194,8 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
         return True
     if found.is_restart and _never_comes(model, found):
+        return True
+    if site is not None and begin_apart(model, [found.loop.scope], site.scope):
         return True
     if site is not None and any(have_no_object(model, site.scope, one) for one in found.scopes):
         return True

@@ -297,7 +297,7 @@ def test_what_speaks_against_a_fix(code: str, reason: str, tmp_path: Path) -> No
         (LOADED + TRAINED.replace("range(3)", "map(str, range(3))"), True),
         (LOADED + TRAINED.replace("range(3)", "[f'{n}' for n in data]"), True),
         (LOADED + TRAINED.replace("range(3)", "zip(data, data)"), True),
-        (LOADED + TRAINED.replace("range(3)", "sorted(set(data))"), False),
+        (LOADED + TRAINED.replace("range(3)", "map(other, range(3))"), False),
         (OPTIONS.replace("type=int, default=3", "default='3'") + LOADED, True),
         (OPTIONS.replace("torch", "args.seed = args.seed or os.getpid()\ntorch") + LOADED, True),
         (OPTIONS.replace("torch", "args.seed = args.seed or other()\ntorch") + LOADED, False),

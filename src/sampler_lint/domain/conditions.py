@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from sampler_lint.analysis.asked import chosen, decided, tests, upright
-from sampler_lint.analysis.values import Ext, FuncRef, Obj
+from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj
 from sampler_lint.domain.concepts import EVALUATES, PROCESSES, TRAINS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import unparse, walk
+from sampler_lint.syntax.navigation import method_around, owner_of, unparse, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
     Attr,
     Call,
     Choice,
+    Class,
     Compare,
     Const,
     Expr,
@@ -45,7 +47,22 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
     if not there:
         return False
     here = frozenset().union(*(conditions(model, place) for place in other))
-    return any((question, not answer) in there for question, answer in here)
+    told = [question for question, answer in there if answer and _is_kind(question)]
+    return any(
+        (question, not answer) in there
+        or (answer and _is_kind(question) and any(_tell_apart(question, one) for one in told))
+        for question, answer in here
+    )
+
+
+def _tell_apart(one: tuple[object, str], other: tuple[object, str]) -> bool:
+    """Whether something cannot be equal to both of two literals."""
+    return one[0] == other[0] and one[1] != other[1]
+
+
+def _is_kind(question: object) -> TypeGuard[tuple[object, str]]:
+    """Whether it asks whether something is equal to one literal."""
+    return isinstance(question, tuple) and len(question) == 2
 
 
 def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
@@ -144,21 +161,56 @@ def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
 
 
 def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:
-    known: dict[Stmt | None, frozenset[Condition]] = model.memo.setdefault(
-        conditions, {None: frozenset()}
-    )
+    known: dict[Stmt | None, frozenset[Condition]] = model.memo.setdefault(conditions, {})
     inner: list[Stmt] = []
     for each in chain([stmt], stmt.ancestors()):
         if each in known:
             break
         inner.append(each)
     for each in reversed(inner):
-        around = each.parent
+        around = _of_class(model, each.scope) if each.parent is None else known[each.parent]
         asked = {
             condition for test, answer in decided(each) for condition in _asked(model, test, answer)
         }
-        known[each] = known[around] | asked if asked else known[around]
+        known[each] = around | asked if asked else around
     return known[stmt]
+
+
+def _of_class(model: Model, scope: Scope) -> frozenset[Condition]:
+    """What is asked wherever an object is built that has a method, or where its class is chosen."""
+    method = method_around(scope)
+    if method is None or method.cls is None:
+        return frozenset()
+    known: dict[Class, frozenset[Condition]] = model.memo.setdefault(_of_class, {})
+    if method.cls not in known:
+        known[method.cls] = frozenset()  # for what its own methods build
+        found = [
+            conditions(model, site).union(*_where_chosen(model, site.func, cls))
+            for cls in (method.cls, *model.flow.subclasses(method.cls))
+            for site in _building(model, cls)
+        ]
+        known[method.cls] = frozenset.intersection(*found) if found else frozenset()
+    return known[method.cls]
+
+
+def _building(model: Model, cls: Class) -> Iterator[Call]:
+    init = model.flow.method(cls, "__init__")
+    for call in model.flow.callers(init) if isinstance(init, Function) else ():
+        if ClassRef(cls) in model.flow.values(call.func):
+            yield call
+
+
+def _where_chosen(model: Model, func: Expr, cls: Class) -> Iterator[frozenset[Condition]]:
+    """What is asked at the only binding that gives a name a class: ``Kind = A`` below a test."""
+    owner = owner_of(func) if isinstance(func, Name) else None
+    if isinstance(func, Name) and owner is not None:
+        found = [
+            each
+            for each in definitions(owner, func)
+            if each.value is not None and ClassRef(cls) in model.flow.values(each.value)
+        ]
+        if len(found) == 1 and found[0].stmt is not None:
+            yield _around(model, found[0].stmt)
 
 
 def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
@@ -198,10 +250,11 @@ def _question(model: Model, expr: Expr) -> object:
 
 
 def _setting(expr: Expr) -> str | None:
-    """How a setting is spelled: ``args.distributed``."""
+    """How a setting is spelled: ``args.distributed``, also of the ``self.args`` that kept them."""
     if not isinstance(expr, Attr) or (isinstance(expr.value, Name) and expr.value.id == "self"):
         return None
-    return dotted(expr)
+    spelled = dotted(expr)
+    return spelled.removeprefix("self.") if spelled is not None else None
 
 
 def _is_plain(expr: Expr) -> bool:

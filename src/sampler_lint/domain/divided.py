@@ -21,6 +21,7 @@ from sampler_lint.domain.shards import (
     GlobalDraw,
     is_shared,
     library_drawn_from,
+    orders_own_part,
     shared_by_items,
     shared_while_built,
 )
@@ -198,7 +199,10 @@ def shared_own_draws(model: Model, module: Module) -> Iterator[OwnDraw]:
             if not seeds or is_guarded(call) or agrees(scope, call) or not is_shared(model, call):
                 continue
             found = [next(_apart_by(model, call, seed, program), None) for seed in seeds]
-            if all(found):
+            if all(found) and not any(
+                own is not None and own.term is not None and orders_own_part(model, call, own.term)
+                for own in found
+            ):
                 yield from filter(None, found[:1])
 
 

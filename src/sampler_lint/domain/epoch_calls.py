@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.arguments import may_fill
@@ -13,11 +14,11 @@ from sampler_lint.domain.conditions import contradict, is_left_out
 from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, hands_over_in, sampler_around
 from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.samplers import epoch_path, kept_in, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import method_around, self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -592,12 +593,33 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
     """
     if sampler_around(model, found.loop.scope) is not None and not is_test(model.module_of(scope)):
         return model.project.same_program(scope, found.loop.scope)
-    if not _is_run_in(model, found, scope, node):
+    if not _is_run_in(model, found, scope, node) or _is_made_apart(model, scope, found):
         return False
     return not isinstance(node, (Call, Stmt)) or not (
         contradict(model, [node], [found.inner.stmt, *found.calls])
         or is_left_out(model, node, [found.inner.loader])
     )
+
+
+def _is_made_apart(model: Model, scope: Scope, found: EpochLoop) -> bool:
+    """Whether only scripts that never run with the loader's make an object that has a method."""
+    method, site = method_around(scope), found.inner.loader.site
+    init = method and method.cls and model.flow.method(method.cls, "__init__")
+    if not isinstance(init, Function) or site is None:
+        return False
+    return begin_apart(model, [call.scope for call in model.flow.callers(init)], site.scope)
+
+
+def begin_apart(model: Model, scopes: Sequence[Scope], other: Scope) -> bool:
+    """Whether only scripts lead to some scopes that never run with those that lead to another."""
+    found = [begins_in(model, scope) for scope in (*scopes, other)]
+    known = [each for each in found if each]
+    if not scopes or len(known) < len(found):
+        return False
+    *ones, others = known
+    module_at = model.project.module_at
+    pairs = product(map(module_at, set().union(*ones)), map(module_at, others))
+    return all(one and two and program_files(model).run_apart(one, two) for one, two in pairs)
 
 
 def _is_run_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:

@@ -17,7 +17,7 @@ from sampler_lint.analysis.origins import (
     origins,
 )
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Lit, Obj
+from sampler_lint.analysis.values import Ext, Lit, Obj
 from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -43,9 +43,9 @@ from sampler_lint.domain.epoch_state import (
     seedings_of,
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes, scopes_inside
-from sampler_lint.domain.paths import ways
+from sampler_lint.domain.paths import Way, ways
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.ranks import built_classes, is_about_processes
+from sampler_lint.domain.ranks import built_classes, is_about_processes, joined_before
 from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.wrapping import iterated, iterated_attributes
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
@@ -248,6 +248,8 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
         apart, origin = one.apart(other), one.values[0].origin
         if not apart or any(is_settled(model, test, site.scope) for test in apart):
             continue  # one of the two ways is never gone
+        if _is_joined(model, site, other, apart):
+            continue
         for value in model.flow.values(origin) if origin is not None else ():
             if isinstance(value, Obj) and shuffles(model, value):
                 joined = _needs_processes(model, value)
@@ -256,6 +258,30 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
                 ):
                     return value
     return None
+
+
+def _is_joined(model: Model, site: Call, bare: Way, apart: set[Expr]) -> bool:
+    """Whether a test asks if the processes are joined, and they are, so that a way is not gone."""
+    scope = site.scope
+    callers = model.flow.callers(scope) if isinstance(scope, Function) else []
+    going: list[Call | None] = [
+        call
+        for call in callers
+        if not any(
+            model.flow.constants(test, call) == {not answer} for test, answer in bare.decided
+        )
+    ]
+    return bool(going or not callers) and all(
+        any(_asks_if_joined(model, test, call) for test in apart)
+        and joined_before(model, call or site)
+        for call in going or [None]
+    )
+
+
+def _asks_if_joined(model: Model, test: Expr, through: Call | None) -> bool:
+    asked = as_passed(model.flow, test, through)
+    values = model.flow.values(asked.func) if isinstance(asked, Call) else ()
+    return {v.dotted for v in values if isinstance(v, Ext)} == {"torch.distributed.is_initialized"}
 
 
 def _needs_processes(model: Model, sampler: Obj) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
@@ -20,7 +20,7 @@ from sampler_lint.domain.wrapping import (
     parameter_kept,
 )
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import children, makes_iterator, self_class, walk
+from sampler_lint.syntax.navigation import children, makes_iterator, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -29,10 +29,13 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Loop,
     Map,
     Name,
+    Return,
     Scope,
     Seq,
+    Simple,
     Stmt,
     While,
     dotted,
@@ -112,7 +115,8 @@ def _is_replaced(model: Model, scope: Scope, source: Expr) -> bool:
 def have_no_object(model: Model, one: Scope, other: Scope) -> bool:
     """Whether two methods of one line of classes are never those of one and the same object.
 
-    A class that has one of them has another one in the place of the other.
+    A class that has one of them has another one in the place of the other. Of two classes that
+    have a base in common, where its methods alone call both.
     """
     if not isinstance(one, Function) or not isinstance(other, Function):
         return False
@@ -120,9 +124,20 @@ def have_no_object(model: Model, one: Scope, other: Scope) -> bool:
     if first is None or second is None or first is second:
         return False
     lower, upper = (first, second) if second in model.flow.mro(first) else (second, first)
-    return upper in model.flow.mro(lower) and not any(
+    shared = {*model.flow.own_mro(first)} & {*model.flow.own_mro(second)}
+    if upper not in shared and not all(_is_begun_by(model, each, shared) for each in (one, other)):
+        return False
+    return not any(
         _has_method(model, cls, one) and _has_method(model, cls, other)
         for cls in (lower, *model.flow.subclasses(lower))
+    )
+
+
+def _is_begun_by(model: Model, method: Function, classes: Container[object]) -> bool:
+    """Whether nothing but methods of some classes calls a method, of their own object."""
+    calls = model.flow.callers(method)
+    return bool(calls) and all(
+        isinstance(call.func, Attr) and self_class(call.func.value) in classes for call in calls
     )
 
 
@@ -309,6 +324,39 @@ def _loaders_held(
         if value in given or value not in others:
             for loader in _loaders_of(model, value, around):
                 yield loader, given.get(value, site)
+
+
+def never_ends(model: Model, wrapper: Obj) -> bool:
+    """Whether an object begins what it holds again for ever, or goes over one that does."""
+    cls, site = wrapper.cls, wrapper.site
+    if not isinstance(cls, Class) or site is None:
+        return False
+    iterate = model.flow.method(cls, "__iter__")
+    if isinstance(iterate, Function) and iterate.yields and any(map(_is_endless, iterate.loops)):
+        return True
+    given = {value for arg in site.args for value in model.flow.values(arg.value)}
+    held = {
+        value
+        for name in _iterated_attributes(model, cls)
+        for value in model.flow.ask_field(wrapper, name)
+        if value in given
+    }
+    return bool(held) and all(
+        isinstance(each, Obj) and each.cls != cls and never_ends(model, each) for each in held
+    )
+
+
+def _is_endless(loop: Loop) -> bool:
+    """Whether it is ``while True``, and nothing inside leaves it."""
+    return (
+        isinstance(loop, While)
+        and isinstance(loop.test, Const)
+        and bool(loop.test.value)
+        and not any(
+            isinstance(stmt, Return) or (isinstance(stmt, Simple) and stmt.kind == "break")
+            for stmt in statements(loop.body)
+        )
+    )
 
 
 def _loaders_of(model: Model, held: Obj, around: frozenset[Class | str]) -> list[Obj]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sampler_lint import catalog
@@ -156,8 +156,13 @@ def reached(model: Model, scope: Scope) -> frozenset[Scope]:
     return frozenset(seen)
 
 
-def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
-    """Every scope that leads to ``scope``, nearest first, with the calls that lead there."""
+def chains(
+    model: Model, scope: Scope, may: Callable[[Call, tuple[Call, ...]], bool] | None = None
+) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
+    """Every scope that leads to ``scope``, nearest first, with the calls that lead there.
+
+    Where ``may`` is given, over those that may be made in a run that comes to the calls after them.
+    """
     seen = {scope}
     todo: list[tuple[Scope, tuple[Call, ...]]] = [(scope, ())]
     while todo:
@@ -165,17 +170,19 @@ def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]
         yield current, calls
         if isinstance(current, Function) and len(calls) < DEEPEST_CHAIN:
             for call in model.flow.callers(current):
-                if call.scope not in seen:
+                if call.scope not in seen and (may is None or may(call, calls)):
                     seen.add(call.scope)
                     todo.append((call.scope, (call, *calls)))
 
 
-def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
-    """The call that lets several processes train one model, on different data.
+@remembered
+def data_parallel(model: Model, scopes: frozenset[Scope]) -> list[Call]:
+    """The calls that let several processes train one model, on different data, in reading order.
 
-    One that wraps the model or the optimizer, or that adds up gradients over the processes.
+    They wrap the model or the optimizer, or add up gradients over the processes.
     """
     spelled: dict[Module, set[str]] = {}
+    calls = []
     for scope in scopes:
         module = model.module_of(scope)
         if module not in spelled:
@@ -189,8 +196,8 @@ def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
                 if found == {"gradients"} or (
                     found == {"tensors"} and _is_of_gradients(model, call.positional[:1])
                 ):
-                    return call
-    return None
+                    calls.append(call)
+    return sorted(calls, key=lambda call: (model.module_of(call.scope).path, call.row, call.col))
 
 
 def _is_of_gradients(model: Model, given: list[Expr]) -> bool:

@@ -28,7 +28,7 @@ from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.limits import MOST_VALUES
 from sampler_lint.remembered import remembered
 from sampler_lint.source import says_between
-from sampler_lint.syntax.navigation import same, self_class, unparse, walk
+from sampler_lint.syntax.navigation import inherited, same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -40,6 +40,8 @@ from sampler_lint.syntax.nodes import (
     Name,
     Param,
     Scope,
+    Stmt,
+    With,
     dotted,
     last_name,
 )
@@ -158,7 +160,8 @@ def _seedings_in(model: Model, path: str) -> list[Seeding]:
 def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
     for call in module.facts.all_calls:
         given = seed_given(model, call)
-        if given is not None:
+        is_put_back = call.stmt is not None and inherited(call.stmt, _is_put_back, False)
+        if given is not None and not is_put_back:
             for setting in islice(_settings(model, given), MOST_VALUES):
                 if not (setting.by_caller and _is_alias(call)):
                     yield Seeding(module, call, setting)
@@ -222,6 +225,18 @@ def seed_given(model: Model, call: Call) -> Expr | None:
         return None
     given = call.positional[:1] or [arg.value for arg in call.args if arg.keyword == "seed"]
     return given[0] if given else None
+
+
+def _is_put_back(found: bool, stmt: Stmt) -> bool:
+    """Whether a ``with`` block around it gives the generators back their state at its end."""
+    around = stmt.parent
+    return found or (
+        isinstance(around, With)
+        and any(
+            isinstance(item, Call) and last_name(item.func) in {"fork_rng", "isolate_rng"}
+            for item, _ in around.items
+        )
+    )
 
 
 def runs_in_worker(model: Model, function: Function) -> bool:

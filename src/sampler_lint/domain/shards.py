@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.fillings import put_in_list
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, given_by, parameter_of
 from sampler_lint.analysis.reaching import definitions, may_run_before, surely_runs_before
@@ -22,22 +23,31 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
     library_of,
 )
+from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
-from sampler_lint.domain.ranks import chains, is_guarded
+from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.domain.workers import WORKED
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import binder_of, nodes_in, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    binder_of,
+    nodes_in,
+    self_class,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Bin,
     Call,
+    Choice,
     Class,
     Compare,
     Expr,
@@ -49,6 +59,7 @@ from sampler_lint.syntax.nodes import (
     Other,
     Scope,
     Stmt,
+    Unary,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -75,13 +86,38 @@ def own_shuffles(model: Model, module: Module) -> Iterator[OwnShuffle]:
             continue
         for found in seeded(model, scope):
             term = differs(model, found.seed, scope)
-            if term is None:
+            if term is None or any(
+                orders_own_part(model, call, term)
+                for call in scope.calls
+                if _draws_by(model, call, found=found)
+            ):
                 continue
             taken = _taken_after(model, scope, found)
             if taken is not None:
                 yield OwnShuffle(found, term, *taken)
             elif scope.cls is not None and _reads_the_same(model, scope.cls):
                 yield OwnShuffle(found, term, None, scope)
+
+
+def orders_own_part(model: Model, draw: Call, term: RankTerm) -> bool:
+    """Whether what is ordered was cut before by what the seed differs by, as a node's part is.
+
+    All that have that number then order the same part alike.
+    """
+    spelled = unparse(term.term)
+    cut = {
+        target.id
+        for stmt in statements(draw.scope.body)
+        if isinstance(stmt, Assign) and surely_runs_before(stmt, draw.stmt)
+        if isinstance(stmt.value, Index) and isinstance(stmt.value.key, Other)
+        if any(
+            depends_on(model.flow, part, lambda one: unparse(one) == spelled, LOCAL) is not None
+            for part in stmt.value.key.parts
+        )
+        for target in stmt.targets
+        if isinstance(target, Name)
+    }
+    return any(isinstance(node, Name) and node.id in cut for node in walk(draw))
 
 
 def _reads_the_same(model: Model, cls: Class) -> bool:
@@ -502,8 +538,21 @@ def drawn_by(
             and (draw.shared_by is None or _is_drawn_apart(model, seeding.program, draw))
             and (not seeding.is_second or _surely_follows(model, draw.call, seeding.at))
             and not _is_seeded_alike(model, seeding, draw)
+            and not _comes_after(model, seeding.at, draw.call)
         ):
             yield draw
+
+
+def _comes_after(model: Model, call: Call, other: Call) -> bool:
+    """Whether one call is only made after another, wherever a function leads to both."""
+    here, there = (
+        {scope: calls[0] if calls else each for scope, calls in chains(model, each.scope)}
+        for each in (call, other)
+    )
+    both = [scope for scope in here if scope in there and here[scope] is not there[scope]]
+    return bool(both) and not any(
+        may_run_before(here[scope].stmt, there[scope].stmt) for scope in both
+    )
 
 
 def _is_seeded_alike(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> bool:
@@ -597,8 +646,26 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
     used = {read.name for read in getter.reads if self_class(read.value) is cls}
     for call in ORDERS.calls_in(init.calls):
         library = library_drawn_from(model, call)
-        if library is not None and _decides(init, call, used):
+        if (
+            library is not None
+            and _decides(init, call, used)
+            and not _is_for_one_process(model, init, call)
+        ):
             yield GlobalDraw(module, call, library, f"the order of `{cls.name}`", cls)
+
+
+def _is_for_one_process(model: Model, init: Function, call: Call) -> bool:
+    """Whether each object is told not to draw, or ``not distributed``: by how many there are."""
+    asked = [test for test, _ in tests(call) if isinstance(test, Name) and init.param(test.id)]
+    made = model.flow.callers(init)
+    return bool(asked and made) and all(
+        excludes(model, each, call)
+        or any(
+            isinstance(given, (Choice, Compare, Unary)) and is_about_processes(model, given)
+            for given in (given_by(model.flow, each, test) for test in asked)
+        )
+        for each in made
+    )
 
 
 def _decides(init: Function, call: Call, used: set[str]) -> bool:

@@ -16,7 +16,9 @@ from sampler_lint.syntax.nodes import (
     Index,
     Loop,
     Name,
+    Seq,
     While,
+    last_name,
 )
 
 
@@ -36,7 +38,7 @@ def epoch_expression(loop: Loop) -> Expr | None:
         targets = [node for node in walk(loop.target) if isinstance(node, Name)]
         if isinstance(loop.target, (Name, Attr, Index)):
             return loop.target if _counts(loop.iter) else None
-        named = [name for name in targets if EPOCH.names(name)]
+        named = [name for name in targets if EPOCH.names(name)] or _numbers_enumerated(loop)
         return named[0] if len(named) == 1 else None
     test = loop.test
     if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in ORDERED | UNEQUAL:
@@ -44,6 +46,16 @@ def epoch_expression(loop: Loop) -> Expr | None:
         if isinstance(left, (Name, Attr, Index)) and EPOCH.is_mentioned(left):
             return left
     return None
+
+
+def _numbers_enumerated(loop: For) -> list[Name]:
+    """The second of ``for i, n in enumerate(range(3))``: that goes on where a run stopped."""
+    source, target = loop.iter, loop.target
+    if not isinstance(source, Call) or last_name(source.func) != "enumerate":
+        return []
+    second = target.items[1:] if isinstance(target, Seq) and len(target.items) == 2 else []
+    numbers = source.positional[:1]
+    return [each for each in second if isinstance(each, Name)] if any(map(_counts, numbers)) else []
 
 
 def _bound_by_test(loop: While, value: Expr) -> Name | None:

@@ -75,17 +75,15 @@ def undivided(model: Model, loader: Obj) -> Call | None:
     if site is None or is_guarded(site):
         return None
     through = loader.through
-    for entry, calls in chains(model, site.scope):
+    for entry, calls in _ways(model, site):
         if any(is_guarded(call) for call in calls):
             continue
         if calls and through is not None and calls[-1].scope is not through.scope:
             continue  # the factory builds another loader there
         scopes = reached(model, entry)
-        joins = data_parallel(model, scopes)
+        joins = _joining(model, scopes, [site, *calls])
         if joins is None or not _trains(scopes):
             continue
-        if contradict(model, [site, *calls], [joins]):
-            continue  # what makes the processes train together says no where this is built
         modules = {model.module_of(scope) for scope in scopes}
         modules.update(model.module_of(call.scope) for call in calls)
         if _differs_by_rank(scopes, site):
@@ -104,14 +102,27 @@ def trained_together(model: Model, site: Call) -> Call | None:
 
     Whether anything shares the data out among them is not asked.
     """
-    for entry, calls in chains(model, site.scope) if not is_guarded(site) else ():
+    for entry, calls in _ways(model, site) if not is_guarded(site) else ():
         if any(is_guarded(call) for call in calls):
             continue
         scopes = reached(model, entry)
-        joins = data_parallel(model, scopes)
-        if joins is not None and _trains(scopes) and not contradict(model, [site, *calls], [joins]):
+        joins = _joining(model, scopes, [site, *calls])
+        if joins is not None and _trains(scopes):
             return joins if _is_started(model, joins, model.module_of(entry)) else None
     return None
+
+
+def _ways(model: Model, site: Call) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
+    """What leads to a call, by branches that one run may take together."""
+    return chains(
+        model, site.scope, lambda call, calls: not contradict(model, [site, *calls], [call])
+    )
+
+
+def _joining(model: Model, scopes: frozenset[Scope], built: list[Call]) -> Call | None:
+    """What makes processes train together, in a run that comes to where the data is built."""
+    found = data_parallel(model, scopes)
+    return next((each for each in found if not contradict(model, built, [each])), None)
 
 
 def _is_started(model: Model, joins: Call, module: Module) -> bool:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
+from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Fix, Grade
 from sampler_lint.properties import equal_steps
+from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -53,6 +55,13 @@ def judged(model: Model) -> Iterator[tuple[Module, Class]]:
             for decorator in method.decorators
         ):
             yield module, cls
+
+
+def graded(model: Model, cls: Class, suspect: Suspect) -> Suspect:
+    """What is wrong in a class: likely at the most, where nothing in an application uses it."""
+    if launches(model).is_dead(cls):
+        suspect.grade = Grade.LIKELY
+    return suspect
 
 
 def node_of(tree: ast.AST) -> Node:

@@ -9,15 +9,15 @@ from sampler_lint import catalog
 from sampler_lint.analysis.values import ClassRef, Ext, Unknown
 from sampler_lint.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
 from sampler_lint.domain.concepts import ASKS_BY_NAME, PROTOCOL
-from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, calls_inside, scopes_inside
 from sampler_lint.domain.signatures import base_inits, of_class
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
+from sampler_lint.rules._trials import graded
 from sampler_lint.syntax.navigation import (
     nodes_in,
     on_super,
@@ -95,12 +95,8 @@ class BrokenSamplerInit(Rule):
         for module, cls in model.classes():
             if model.is_a(cls, SAMPLER) is not True:
                 continue
-            found = list(_findings(model, module, cls))
-            dead = bool(found) and launches(model).is_dead(cls)
-            for suspect in found:
-                if dead:
-                    suspect.grade = Grade.LIKELY
-                yield suspect
+            for suspect in _findings(model, module, cls):
+                yield graded(model, cls, suspect)
 
 
 def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:

@@ -24,6 +24,7 @@ from sampler_lint.rules._evened import even_out
 from sampler_lint.rules._trials import (
     counts,
     defined_by,
+    graded,
     is_meant,
     is_uneven,
     judged,
@@ -96,7 +97,7 @@ class UnevenRanks(Rule):
                 suspect = _uneven(model, module, cls, trials, shared[cls])
             suspect = suspect or _not_cut(model, cls)
             if suspect is not None:
-                yield suspect
+                yield graded(model, cls, suspect)
         yield from _left_over(model)
 
 

@@ -194,6 +194,12 @@ class _Kinds:
             return None
         if isinstance(items, Const):
             return False
+        if isinstance(items, Name):  # `epochs = trange(3)`
+            owner = owner_of(items)
+            made = definitions(owner, items) if owner is not None else []
+            plain = [one.value for one in made if one.how == "assign" and not one.path]
+            kinds = [self.element(one, path, given, depth) for one in plain if one is not None]
+            return _all(kinds) if kinds and len(kinds) == len(made) else None
         held: list[Expr | None] | None = None
         if isinstance(items, Seq):
             held = [*items.items]
@@ -216,6 +222,8 @@ class _Kinds:
         if name == "enumerate":
             start = [one for one in (items.keyword("start"), *args[1:2]) if one is not None]
             kinds = [self.kind(one, given, depth) for one in start]
+            if path[:1] == (1,) and args:
+                return self.element(args[0], path[1:], given, depth)
             return _all(kinds) if path == (0,) else None
         if name == "map" and args and not path:
             kind = builtin_type(_python(args[0]))

@@ -12,6 +12,7 @@ from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.engines import Run, made_by_framework, may_be_told, runs
 from sampler_lint.domain.epoch_calls import (
     Carrier,
+    begin_apart,
     carriers,
     epoch_datasets,
     epoch_samplers,
@@ -27,7 +28,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.forgotten import untold
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.domain.passes import have_no_object
+from sampler_lint.domain.passes import have_no_object, never_ends
 from sampler_lint.domain.pipelines import unmoved_streams
 from sampler_lint.domain.repeated import runs_again
 from sampler_lint.domain.samplers import (
@@ -192,9 +193,19 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     built = [call for call in (site, found.inner.loader.site, through) if call is not None]
     if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
         return True
+    if found.is_restart and _never_comes(model, found):
+        return True
+    if site is not None and begin_apart(model, [found.loop.scope], site.scope):
+        return True
     if site is not None and any(have_no_object(model, site.scope, one) for one in found.scopes):
         return True
     return excludes(model, through, site)
+
+
+def _never_comes(model: Model, found: EpochLoop) -> bool:
+    """Whether what is started again where it has run out never runs out."""
+    gone_over = model.flow.values(found.inner.iterated)
+    return bool(gone_over) and all(isinstance(v, Obj) and never_ends(model, v) for v in gone_over)
 
 
 class _Veto(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.domain.model import Model
 from sampler_lint.findings import Severity
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._trials import judged
+from sampler_lint.rules._trials import graded, judged
 from sampler_lint.rules.smp304_length_not_true.returned import (
     at_most_one,
     empty_at_first,
@@ -108,5 +108,5 @@ class LengthNotTrue(Rule):
                 or skips_under_inherited(model, module, cls)
             )
             if suspect is not None:
-                yield suspect
+                yield graded(model, cls, suspect)
         yield from length_missing(model)

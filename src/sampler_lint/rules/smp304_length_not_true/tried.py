@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.epoch_state import epoch_state, reach
+from sampler_lint.domain.epochs import feeds_training, loops_over
 from sampler_lint.domain.model import Model, calls_inside, own_scopes
+from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.wrapping import inners
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
@@ -29,7 +31,7 @@ from sampler_lint.rules._trials import (
     read_other,
     slice_of,
 )
-from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     DIVISIONS,
     Attr,
@@ -203,7 +205,7 @@ def true_once(model: Model, cls: Class) -> Suspect | None:
     if not all(map(_is_true_once, trials)):
         return None
     is_used_up = not any(trial.turns[1].count for trial in trials)
-    if is_used_up and _is_filled_elsewhere(model, cls):
+    if is_used_up and (_is_filled_elsewhere(model, cls) or _is_for_one_pass(model, cls)):
         return None
     if not is_used_up and any(trial.from_data for trial in trials):
         return None
@@ -221,6 +223,28 @@ def true_once(model: Model, cls: Class) -> Suspect | None:
         advice="begin anew in `__iter__`"
         if is_used_up
         else "make `__len__` count what the next pass yields",
+    )
+
+
+def _is_for_one_pass(model: Model, cls: Class) -> bool:
+    """Whether it is an iterator, as which it is used up by nature, and no loop begins it again."""
+    loaders = [loader for _, loader in model.loaded.get(cls, ())]
+    return defined_by(model, cls, "__next__") is not None and not any(
+        feeds_training(model, loader)
+        and not any(
+            _may_make(model, found.inner.source, loader) for found in loops_over(model, loader)
+        )
+        for loader in loaders
+    )
+
+
+def _may_make(model: Model, source: Expr, loader: Obj) -> bool:
+    """Whether what a pass goes over is asked of something that makes the loader."""
+    return any(
+        loader.site is not None and loader.site.scope in reached(model, callee)
+        for node in walk(source)
+        if isinstance(node, Call)
+        for callee in model.flow.callees(node)
     )
 
 

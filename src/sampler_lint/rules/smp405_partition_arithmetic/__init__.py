@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._trials import judged
+from sampler_lint.rules._trials import graded, judged
 from sampler_lint.rules.smp405_partition_arithmetic.expressions import (
     same_on_each,
     slips,
@@ -108,7 +108,7 @@ class PartitionArithmetic(Rule):
         for module, cls in judged(model):
             for suspect in tried(model, module, cls):
                 told.append(cls)
-                yield suspect
+                yield graded(model, cls, suspect)
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)

@@ -56,7 +56,9 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     known = trials.usual or trials.guessed
     sure = (*known, *trials.resumed, *overrun)
     certain = len(sure)
-    several = (*sure, *trials.resized, *trials.tiny)
+    # No training has fewer samples than ranks, and its assertion would stop such a one at once.
+    few = (trial for trial in trials.tiny if trial.world.samples >= trial.world.ranks)
+    several = (*sure, *trials.resized, *few)
     if trials.repeated is not None:
         yield _same_share(model, module, cls, trials.repeated)
     if trials.unplaced is not None:
@@ -119,7 +121,10 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     counted = is_meant(trials.usual) or may_be_uneven(cls)
     for trial in trials.usual if counted else ():  # the others are SMP306's
         if trial.raised is None and _is_starved(trial):
-            yield _starved(model, module, cls, trial)
+            suspect = _starved(model, module, cls, trial)
+            if may_be_uneven(cls):  # an evaluation goes on when the others are done
+                suspect.grade = Grade.LIKELY
+            yield suspect
             return
     found = left_out(model, module, cls)
     if found is not None:

@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins, scope_of
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.epochs import pass_evaluates, pass_trains
@@ -41,8 +42,9 @@ from sampler_lint.rules.smp504_evaluation_padding.loaders import (
     read_once,
     ways_with,
 )
-from sampler_lint.syntax.navigation import nodes_in, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, owner_of, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     AugAssign,
     Bin,
@@ -55,6 +57,7 @@ from sampler_lint.syntax.nodes import (
     If,
     Name,
     Scope,
+    Stmt,
     Unary,
     last_name,
 )
@@ -285,10 +288,29 @@ def _gathers(model: Model, found: Pass) -> Iterator[Call]:
         for callee in model.flow.callees(call)
     ]
     for call in (*calls, *(each for callee in given for each in callee.calls)):
-        if last_name(call.func) == "gather" and any(
-            dotted.startswith("accelerate.") for dotted in reached_by(model, call, "accelerate")
+        if (
+            last_name(call.func) == "gather"
+            and any(d.startswith("accelerate.") for d in reached_by(model, call, "accelerate"))
+            and not _is_left(call)
         ):
             yield call
+
+
+def _is_left(call: Call) -> bool:
+    """Whether what a call gives gets a name that nothing reads."""
+    stmt = call.stmt
+    names = {t.id for t in stmt.targets if isinstance(t, Name)} if isinstance(stmt, Assign) else ()
+    return bool(names) and not any(
+        isinstance(node, Name) and node.id in names and _may_be_read_from(node, stmt)
+        for other in statements(call.scope.body)
+        for node in nodes_in([other])
+        if not (isinstance(other, Assign) and node in other.targets)
+    )
+
+
+def _may_be_read_from(name: Name, stmt: Stmt | None) -> bool:
+    owner = owner_of(name)
+    return owner is None or any(each.stmt is stmt for each in definitions(owner, name))
 
 
 def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:

@@ -20,7 +20,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
-from sampler_lint.domain.passes import Pass, passes_near
+from sampler_lint.domain.passes import Pass, have_no_object, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
@@ -265,6 +265,11 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
         return []
     calls = model.flow.callers(scope) if isinstance(scope, Function) else []
     built = [each for each in (sampler.site, sampler.through) if each is not None]
+    made = [each for each in (found.loader.site, found.loader.through) if each is not None]
+    if contradict(model, built, [found.stmt]) or any(
+        have_no_object(model, each.scope, scope) for each in (*built, *made)
+    ):
+        return []
     judged: dict[Scope, bool] = {scope: False}
     left = [call for call in calls if _is_on_way(model, built, call, judged)]
     return [*left] if calls else [None]
@@ -332,6 +337,8 @@ def cut_off(model: Model) -> Iterator[Suspect]:
                 continue
             through = found.loader.through
             told = through if maker is loader else maker.through
+            if contradict(model, [site], [found.stmt]):
+                continue
             if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
                 continue
             seen.add(found.stmt)

@@ -52,7 +52,7 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import (
     fixed_seed,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Attr, Call, Choice, Class, Expr, Function, Name, Param, Scope
+from sampler_lint.syntax.nodes import Attr, Call, Choice, Class, Expr, Function, Name, Scope
 from sampler_lint.workspace.project import Module
 
 _ONE_ORDER = "every seed reads the data in the same order"
@@ -198,7 +198,7 @@ def _source(model: Model, module: Module, site: Call, *, is_passed_on: bool) -> 
     """
     source = seeding(model, module, site)
     if not is_passed_on and (source is None or source.module is not module):
-        own = _own_seed(model, module, site.scope, is_seeded=source is not None)
+        own = _own_seed(model, module, site.scope)
         if own is not None:
             return own
     if source is None:
@@ -210,26 +210,29 @@ def _source(model: Model, module: Module, site: Call, *, is_passed_on: bool) -> 
     )
 
 
-def _own_seed(model: Model, module: Module, function: Scope, *, is_seeded: bool) -> _Source | None:
+def _own_seed(model: Model, module: Module, function: Scope) -> _Source | None:
     """The parameter ``seed`` of the function that builds the sampler."""
     if not isinstance(function, Function) or function.name == "__init__":
         return None
-    param = function.param("seed")
-    if param is None or (not is_seeded and _is_constant(model, function, param)):
+    if function.param("seed") is None or _is_constant(model, function, "seed"):
         return None
     return _Source(
-        param.name,
+        "seed",
         f"`{function.name}` takes a seed and does not pass it on",
         Related(module.place(function), "the seed is taken here"),
     )
 
 
-def _is_constant(model: Model, function: Function, param: Param) -> bool:
-    """Whether the tree only ever passes literals for the seed: there is none to set."""
+def _is_constant(model: Model, function: Scope, name: str) -> bool:
+    """Whether the tree only ever passes literals for a parameter, or nothing: there is no seed."""
+    param = function.param(name) if isinstance(function, Function) else None
+    if not isinstance(function, Function) or param is None:
+        return False
     given = [passed(function, param, c) for c in model.flow.callers(function)]
-    chosen = [expr for expr in given if expr is not MISSING]
-    return bool(chosen) and all(
-        isinstance(expr, Expr) and model.flow.constants(expr) is not None for expr in chosen
+    return bool(given) and all(
+        (expr is MISSING and param.default is not None)  # or else a decorator passes it
+        or (isinstance(expr, Expr) and model.flow.constants(expr) is not None)
+        for expr in given
     )
 
 
@@ -344,7 +347,8 @@ def _suspect(
         advice = f"pass `{keyword}={seed.code}`"
         other = refuser(model, site.func, keyword)
         if other is None:
-            fix = partial(pass_to_sampler, site, fixed, seed)
+            is_idle = _is_constant(model, site.scope, seed.code)
+            fix = partial(pass_to_sampler, site, fixed, seed, is_idle)
         else:
             advice += f", but not to `{other}`, which takes none"
             fix = partial(bind_seed, model, sampler, fixed, seed)
@@ -386,11 +390,13 @@ def _suspect(
 # Fixes: the program's seed is passed to the sampler, through its factories.
 
 
-def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, editor: Editor) -> Fix:
-    """Pass the seed in the call that builds the sampler."""
+def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, is_idle: bool, editor: Editor) -> Fix:
+    """Pass the seed in the call that builds the sampler; idle is one that is always the same."""
     value = _as_taken(seed, fixed, seed.code)
     pass_seed(editor, site, fixed.parameter, fixed.given, value)
     applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
+    if is_idle:
+        applicability = Applicability.DISPLAY  # nothing would change
     return editor.fix(f"Pass `{fixed.parameter}={value}`", applicability, MAY_BE_NO_INT)
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.epochs import feeds_training
+from sampler_lint.domain.evaluated import only_evaluates
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
@@ -148,7 +149,7 @@ def _may_be_built(model: Model, module: Module, cls: Class) -> bool:
         if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls)
     ]
     if built:
-        return any(may_shuffle(model, sampler) for sampler in built)
+        return any(may_shuffle(model, each) and not only_evaluates(model, each) for each in built)
     init = cls.method("__init__")
     return (
         bool(cls.decorators)

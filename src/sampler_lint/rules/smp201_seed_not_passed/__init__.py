@@ -11,6 +11,7 @@ from sampler_lint.analysis.origins import Hop, given_by, only, parameter_of, sco
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import SAMPLER, SEED
 from sampler_lint.domain.escape import is_for_nothing
+from sampler_lint.domain.evaluated import data, only_evaluates
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
@@ -46,8 +47,6 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import (
     Fixed,
     FixedGenerator,
     Unpassed,
-    data,
-    evaluates,
     fixed_generator,
     fixed_seed,
 )
@@ -122,7 +121,7 @@ class SeedNotPassed(Rule):
             fixed = fixed_seed(model, sampler)
             if fixed is None or not may_shuffle(model, sampler):
                 continue
-            if evaluates(model, sampler, module) or _reads_seeded_order(model, sampler):
+            if only_evaluates(model, sampler) or _reads_seeded_order(model, sampler):
                 continue
             source = _source(model, module, site, is_passed_on=bool(fixed.unpassed))
             if source is None or _seeded_later(model, module, sampler):
@@ -142,7 +141,7 @@ def _by_generators(model: Model) -> Iterator[Suspect]:
         if fixed is None or user.site is None or fixed.seed in seen:
             continue
         module = model.module_of(user.site.scope)
-        if is_test(module) or evaluates(model, user, module):
+        if is_test(module) or only_evaluates(model, user):
             continue
         source = _source(model, module, user.site, is_passed_on=False)
         if source is None or launches(model).is_dead(user.site.scope):
@@ -246,7 +245,7 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     if function.cls is not None or function.param("seed") is None:
         return None
     module = model.module_of(function)
-    if evaluates(model, sampler, module):
+    if only_evaluates(model, sampler):
         return None
     init = model.flow.method(sampler.cls, "__init__")
     if (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, INFERRING_SCRIPT, INFERS
 from sampler_lint.domain.conditions import told_what_for
-from sampler_lint.domain.epochs import pass_trains
+from sampler_lint.domain.epochs import feeds_training, pass_trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import is_test
@@ -26,8 +26,9 @@ def only_evaluates(model: Model, sampler: Obj) -> bool:
         return False
     if told_what_for(site) is False:
         return True
-    seen = _passes_by_site(model).get(id(site), {}).values()
-    if any(pass_trains(model, found) for found in seen):
+    loaders = _loaders_by_site(model).get(id(site), [])
+    seen = [found for loader in loaders for found in _passes_of(model).get(loader, ())]
+    if feeds_training(model, *loaders) or any(pass_trains(model, found) for found in seen):
         return False
     module = model.module_of(site.scope)
     if module.is_script and INFERRING_SCRIPT.says(module.name.rpartition(".")[2]):
@@ -41,14 +42,23 @@ def only_evaluates(model: Model, sampler: Obj) -> bool:
 
 
 @remembered
-def _passes_by_site(model: Model) -> dict[int, dict[int, Pass]]:
-    """By the call that builds a sampler, the passes over loaders with it; found once."""
-    by_site: dict[int, dict[int, Pass]] = {}
-    for found in (each for one in passes(model) for each in as_taken(model, one)):
-        for value in model.passed_to(found.loader, "sampler"):
+def _loaders_by_site(model: Model) -> dict[int, list[Obj]]:
+    """By the call that builds a sampler, the loaders with it; found once."""
+    by_site: dict[int, list[Obj]] = {}
+    for loader in model.loaders:
+        for value in model.passed_to(loader, "sampler"):
             if isinstance(value, Obj):
-                by_site.setdefault(id(value.site), {})[id(found)] = found
+                by_site.setdefault(id(value.site), []).append(loader)
     return by_site
+
+
+@remembered
+def _passes_of(model: Model) -> dict[Obj, list[Pass]]:
+    """The passes over each loader, those by a generator where its batches are used."""
+    found: dict[Obj, list[Pass]] = {}
+    for each in (each for one in passes(model) for each in as_taken(model, one)):
+        found.setdefault(each.loader, []).append(each)
+    return found
 
 
 def _is_without_gradients(found: Pass) -> bool:

@@ -27,13 +27,14 @@ def only_evaluates(model: Model, sampler: Obj) -> bool:
     if told_what_for(site) is False:
         return True
     loaders = _loaders_by_site(model).get(id(site), [])
-    seen = [found for loader in loaders for found in _passes_of(model).get(loader, ())]
-    if feeds_training(model, *loaders) or any(pass_trains(model, found) for found in seen):
+    seen = [_passes_of(model).get(loader, []) for loader in loaders]
+    if feeds_training(model, *loaders) or any(pass_trains(model, p) for each in seen for p in each):
         return False
     module = model.module_of(site.scope)
     if module.is_script and INFERRING_SCRIPT.says(module.name.rpartition(".")[2]):
         return True
-    if _is_named_evaluation(site) or (seen and all(map(_is_without_gradients, seen))):
+    in_sight = bool(seen) and all(each and all(map(_is_without_gradients, each)) for each in seen)
+    if in_sight or _is_named_evaluation(site):
         return True
     function = site.scope
     calls = model.flow.callers(function) if isinstance(function, Function) else []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, INFERRING_SCRIPT, INFERS
 from sampler_lint.domain.conditions import told_what_for
-from sampler_lint.domain.epochs import feeds_training, pass_trains
+from sampler_lint.domain.epochs import feeds_training, pass_evaluates, pass_trains
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.passes import Pass, passes
+from sampler_lint.domain.passes import Pass, passes, passes_near
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.taking import as_taken
 from sampler_lint.parameters import Role, role_of
@@ -40,6 +40,13 @@ def only_evaluates(model: Model, sampler: Obj) -> bool:
     calls = model.flow.callers(function) if isinstance(function, Function) else []
     calls = [call for call in calls if not is_test(model.module_of(call.scope))]
     return bool(calls) and all(_is_named_evaluation(call) for call in calls)
+
+
+def evaluated_in_sight(model: Model, loader: Obj) -> bool:
+    """Whether passes over a loader are seen in its program, and each certainly only evaluates."""
+    near = passes_near(model, loader.site.scope) if loader.site is not None else []
+    seen = [found for one in near for found in as_taken(model, one) if found.loader == loader]
+    return bool(seen) and all(pass_evaluates(model, found) for found in seen)
 
 
 @remembered

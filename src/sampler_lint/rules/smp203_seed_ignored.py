@@ -47,7 +47,8 @@ class SeedIgnored(Rule):
         `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a seed
         that it does not use there, or when the program seeds its generators from a setting
         (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Not reported
-        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`). Also a
+        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`), where the
+        other branch of a test seeds with it, or for what is only evaluated. Also a
         number (`g.manual_seed(0)`), in a sampler that a loader trains with and that is given no
         generator; and a class that takes a seed, where a simulation draws the same with another.
 

@@ -197,7 +197,7 @@ def _source(model: Model, module: Module, site: Call, *, is_passed_on: bool) -> 
     """
     source = seeding(model, module, site)
     if not is_passed_on and (source is None or source.module is not module):
-        own = _own_seed(model, module, site.scope)
+        own = _own_seed(model, module, site.scope, is_seeded=source is not None)
         if own is not None:
             return own
     if source is None:
@@ -209,11 +209,14 @@ def _source(model: Model, module: Module, site: Call, *, is_passed_on: bool) -> 
     )
 
 
-def _own_seed(model: Model, module: Module, function: Scope) -> _Source | None:
-    """The parameter ``seed`` of the function that builds the sampler."""
+def _own_seed(model: Model, module: Module, function: Scope, *, is_seeded: bool) -> _Source | None:
+    """The parameter ``seed`` of the function that builds the sampler.
+
+    Where no call passes it, the program's own seed is the one to name, if there is one.
+    """
     if not isinstance(function, Function) or function.name == "__init__":
         return None
-    if function.param("seed") is None or _is_constant(model, function, "seed"):
+    if function.param("seed") is None or _is_constant(model, function, "seed", unset=is_seeded):
         return None
     return _Source(
         "seed",
@@ -222,12 +225,17 @@ def _own_seed(model: Model, module: Module, function: Scope) -> _Source | None:
     )
 
 
-def _is_constant(model: Model, function: Scope, name: str) -> bool:
-    """Whether the tree only ever passes literals for a parameter, or nothing: there is no seed."""
+def _is_constant(model: Model, function: Scope, name: str, *, unset: bool) -> bool:
+    """Whether the tree only ever passes literals for a parameter: there is no seed to set.
+
+    ``unset``: also where it is never passed.
+    """
     param = function.param(name) if isinstance(function, Function) else None
     if not isinstance(function, Function) or param is None:
         return False
     given = [passed(function, param, c) for c in model.flow.callers(function)]
+    if not unset and all(expr is MISSING for expr in given):
+        return False
     return bool(given) and all(
         (expr is MISSING and param.default is not None)  # or else a decorator passes it
         or (isinstance(expr, Expr) and model.flow.constants(expr) is not None)
@@ -346,7 +354,7 @@ def _suspect(
         advice = f"pass `{keyword}={seed.code}`"
         other = refuser(model, site.func, keyword)
         if other is None:
-            is_idle = _is_constant(model, site.scope, seed.code)
+            is_idle = _is_constant(model, site.scope, seed.code, unset=True)
             fix = partial(pass_to_sampler, site, fixed, seed, is_idle)
         else:
             advice += f", but not to `{other}`, which takes none"

@@ -112,7 +112,10 @@ def test_versions_as_pip_writes_them(tmp_path, line: str, inside, outside) -> No
 
 
 def test_conda_pins_with_one_sign(tmp_path) -> None:
-    text = "name: x\ndependencies:\n  - python=3.10\n  - pytorch=2.1=py3.10_cuda\n  - pip\n"
+    text = (
+        "name: x\nchannels:\n  - pytorch\ndependencies:\n"
+        "  - python=3.10\n  - pytorch=2.1=py3.10_cuda\n  - pip\n"
+    )
     found = versions(write_tree(tmp_path, {"environment.yml": text.encode()}))
     assert admits(found, "2.0", "2.1", "2.2") == [False, True, False]
 

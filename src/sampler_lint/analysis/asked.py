@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,12 @@ def decided(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
         if each.order >= stmt.order:
             return
         yield each.test, False
+
+
+def apart(one: Iterable[Stmt | Call], other: Iterable[Stmt | Call]) -> bool:
+    """Whether some places and some others stand in branches of which a run takes one."""
+    there = {asked for place in other for asked in tests(place)}
+    return any((test, not answer) in there for place in one for test, answer in tests(place))
 
 
 def is_kept_out(flow: Flow, place: Call, given: Expr, value: Value) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -588,22 +589,32 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
     inside = [each.body[0] if isinstance(each, With) else each for each in turn]
     if all(is_without_gradients(scope, each) for each in inside):
         return True
-    if isinstance(body, For) and _follows_eval(body) and not steps(model, scope, body):
+    used = [body] if isinstance(body, For) else [*_until_training(body)]
+    if _follows_eval(body) and not any(steps(model, scope, each) for each in used):
         return True
     names = (scope.name, model.module_of(scope).name.rpartition(".")[2])
     is_named = any(EVALUATES.says(name) or INFERS.says(name) for name in names)
     return is_named and not steps(model, scope, None) and evaluates(scope, body, None)
 
 
-def _follows_eval(loop: For) -> bool:
-    """Whether the last that is said to a model before a loop, in its block, is ``model.eval()``."""
-    said = [
-        last_name(stmt.value.func)
-        for stmt in loop.block
-        if stmt.order < loop.order and isinstance(stmt, ExprStmt) and isinstance(stmt.value, Call)
-    ]
-    modes = [name for name in said if name in {"eval", "train"}]
+def _follows_eval(stmt: Stmt) -> bool:
+    """Whether the last that is said to a model before a pass, in its block, is ``model.eval()``."""
+    modes = [mode for each in stmt.block if each.order < stmt.order if (mode := _mode(each))]
     return modes[-1:] == ["eval"]
+
+
+def _until_training(stmt: Stmt) -> Iterator[Stmt]:
+    """A statement and those below it in its block, until ``model.train()``."""
+    below = (each for each in stmt.block if each.order >= stmt.order)
+    return takewhile(lambda each: _mode(each) != "train", below)
+
+
+def _mode(stmt: Stmt) -> str | None:
+    """What a statement tells a model to do: ``eval`` or ``train``."""
+    if not isinstance(stmt, ExprStmt) or not isinstance(stmt.value, Call):
+        return None
+    name = last_name(stmt.value.func)
+    return name if name in {"eval", "train"} else None
 
 
 def steps_in(model: Model, loop: Loop) -> bool:

@@ -26,6 +26,7 @@ from sampler_lint.analysis.origins import (
     read_of,
     stored,
 )
+from sampler_lint.analysis.values import FuncRef
 from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, FIRST_RANK, RANK
 from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
@@ -110,9 +111,25 @@ def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
     )
     for step in steps:
         term = rank_in(step.expr)
+        if term is None and numbers_process(model, step.expr):
+            return RankTerm(step.scope, step.expr, step.whole)
         if term is not None and not _is_one_for_all(model, term, step.scope):
             return RankTerm(step.scope, term, step.whole)
     return None
+
+
+def numbers_process(model: Model, expr: Expr) -> bool:
+    """Whether a name is what ``mp.spawn`` gives a function: which of the processes this one is."""
+    function, param = parameter_of(expr) or (None, None)
+    if function is None or param is None:
+        return False
+    place = function.params.index(param) - function.is_bound
+    return any(
+        isinstance(value, FuncRef) and value.function is function
+        for _, target, added in model.flow.spawned.get(function.name, ())
+        if 0 <= place < added
+        for value in model.flow.values(target)
+    )
 
 
 def _is_one_for_all(model: Model, rank: Expr, scope: Scope) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.reaching import may_run_before
 from sampler_lint.domain.concepts import EPOCH, LOADS, RESTORES
-from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.conditions import contradict, is_left_out
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.ranks import reached
 from sampler_lint.remembered import remembered
@@ -37,7 +37,9 @@ def restored_before(model: Model, loop: Loop) -> Call | None:
         (
             call
             for call in _calls_before(model, loop)
-            if _restores_stepped(model, call, loop) and not contradict(model, [call], [loop])
+            if _restores_stepped(model, call, loop)
+            and not contradict(model, [call], [loop])
+            and not is_left_out(model, call)
         ),
         None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import partial
 
+from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
 from sampler_lint.analysis.origins import LOCAL, ends
 from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Unknown, Value
@@ -37,8 +38,21 @@ from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, 
 
 
 def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
-    """The generators that the class's own methods seed with the epoch and nothing else."""
-    return (each for each in _seeded_to_draw(model, cls) if is_epoch_alone(model, each.seed))
+    """The generators that the class's own methods seed with the epoch and nothing else.
+
+    Not where there is no seed to use, and the other branch seeds the same one otherwise.
+    """
+    found = list(_seeded_to_draw(model, cls))
+    alone = [each for each in found if is_epoch_alone(model, each.seed)]
+    others = [each for each in found if each not in alone]
+    return (
+        each
+        for each in alone
+        if not any(
+            each.generator == other.generator and apart([each.call], [other.call])
+            for other in others
+        )
+    )
 
 
 def seeds_constantly(model: Model, cls: Class) -> Iterator[Seeded]:

@@ -8,7 +8,7 @@ from types import GeneratorType
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import parameter_of
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Obj, Value
+from sampler_lint.analysis.values import ClassRef, Obj, Value
 from sampler_lint.domain.concepts import ASKS_KIND, ITERATED, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
 from sampler_lint.domain.programs import is_test
@@ -25,6 +25,7 @@ from sampler_lint.syntax.navigation import (
     expressions,
     inherited,
     leaves,
+    leftmost,
     nodes_in,
     same,
     self_class,
@@ -36,6 +37,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Choice,
+    Class,
     Const,
     Expr,
     If,
@@ -106,6 +108,9 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     function, _ = parameter_of(read.value) or (None, None)
     if function is not None and module.is_library(function):
         return None  # its users may hand in anything
+    holder = self_class(leftmost(read.value))
+    if holder is not None and holder in _put_together(model):
+        return None  # a class beside it may have put something else there
     owners = model.flow.values(read.value)
     had = _had_by_all(model, owners, read.name)
     if had is None:
@@ -125,6 +130,21 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     why_not = "another attribute may be meant"
     fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE, why_not)
     return Suspect(module, read, message, why=why, fix=fix, effect=effect)
+
+
+@remembered
+def _put_together(model: Model) -> set[Class]:
+    """The classes that are named where others are made of some: ``type("Trainer", bases, {})``."""
+    return {
+        value.cls
+        for name in ("type", "__class__")
+        for call in model.project.calls_named(name)
+        if len(call.args) == 3
+        for node in nodes_in(statements(call.scope.body))
+        if isinstance(node, (Name, Attr))
+        for value in model.flow.values(node)
+        if isinstance(value, ClassRef)
+    }
 
 
 def _missing_in_branch(model: Model, module: Module, read: Attr) -> Suspect | None:

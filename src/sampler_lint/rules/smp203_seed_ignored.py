@@ -8,6 +8,7 @@ from functools import partial
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.epochs import feeds_training
+from sampler_lint.domain.evaluated import only_evaluates
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
@@ -46,7 +47,8 @@ class SeedIgnored(Rule):
         `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a seed
         that it does not use there, or when the program seeds its generators from a setting
         (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Not reported
-        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`). Also a
+        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`), where the
+        other branch of a test seeds with it, or for what is only evaluated. Also a
         number (`g.manual_seed(0)`), in a sampler that a loader trains with and that is given no
         generator; and a class that takes a seed, where a simulation draws the same with another.
 
@@ -148,7 +150,7 @@ def _may_be_built(model: Model, module: Module, cls: Class) -> bool:
         if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls)
     ]
     if built:
-        return any(may_shuffle(model, sampler) for sampler in built)
+        return any(may_shuffle(model, each) and not only_evaluates(model, each) for each in built)
     init = cls.method("__init__")
     return (
         bool(cls.decorators)

@@ -12,6 +12,7 @@ from sampler_lint.analysis.values import Ext, Obj, Pack
 from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import DRAW, FIRST_RANK, PROCESSES, RANK, WORLD_SIZE
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
+from sampler_lint.domain.evaluated import evaluated_in_sight
 from sampler_lint.domain.fixed_orders import keeps_order
 from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
@@ -316,7 +317,7 @@ def _unsharded(model: Model, loader: Obj) -> Grade | None:
     if dataset is None or any(model.flow.may_be_passed(loader, name) for name in _CHOOSES):
         return None
     grade = _grade_of_whole(model, loader, dataset)
-    if grade is None:
+    if grade is None or evaluated_in_sight(model, loader):
         return None
     samplers = _samplers(model, loader)
     if samplers:

@@ -30,8 +30,9 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
+    AugAssign,
     Call,
     Choice,
     Class,
@@ -145,15 +146,33 @@ class NeverShuffled(Rule):
 
 def _keeps_places(found: Pass) -> bool:
     """Whether a pass puts something where the number of the batch says."""
-    loop = found.stmt
-    if not isinstance(loop, For) or not isinstance(loop.target, Seq) or not loop.target.items:
-        return False
-    number = dotted(loop.target.items[0])
-    return number is not None and any(
-        isinstance(store.target, Index)
-        and any(dotted(part) == number for part in walk(store.target.key))
-        for store in loop.scope.stores_in(loop)
+    return any(_placed(found))
+
+
+def _goes_by_places(found: Pass) -> bool:
+    """Whether a pass puts back what it takes from the place of a sample, in no other order."""
+    placed = set(_placed(found))
+    return any(
+        isinstance(node, Index)
+        and node not in placed
+        and any(same(node.value, target.value) for target in placed)
+        for node in nodes_in(statements([found.stmt]))
     )
+
+
+def _placed(found: Pass) -> Iterator[Index]:
+    """What a pass sets where the number of the batch, or of the samples so far, says."""
+    loop = found.stmt
+    if not isinstance(loop, For):
+        return
+    first = loop.target.items[:1] if isinstance(loop.target, Seq) else []
+    counted = [s.target for s in statements(loop.body) if isinstance(s, AugAssign)]
+    numbers = {dotted(each) for each in (*first, *counted)} - {None}
+    for store in loop.scope.stores_in(loop):
+        if isinstance(store.target, Index) and any(
+            dotted(part) in numbers for part in walk(store.target.key)
+        ):
+            yield store.target
 
 
 def _is_handed_by_class(loader: Obj, given: Expr | None) -> bool:
@@ -194,6 +213,7 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and looks_up(model, data)
             and not _is_chosen(model, site, data)
             and not _is_told_how(model, site, data)
+            and not any(_goes_by_places(loop.inner) for loop in loops_over(model, loader))
         ):
             yield Suspect(
                 module,

@@ -353,9 +353,11 @@ def _of_setup_py(text: str) -> _Pairs:
 
 def _of_conda(text: str) -> _Pairs:
     """The items of ``dependencies``, pip's among them; conda's ``=2.1`` is ``==2.1.*``."""
+    key = ""
     for line in text.splitlines():
+        key = line.partition(":")[0] if line[:1].isalpha() else key
         match = _CONDA.match(line)
-        if match is None:
+        if match is None or key != "dependencies":
             continue
         name = "torch" if match[1].lower() == "pytorch" else match[1]
         wanted = match[2].strip()

@@ -413,7 +413,8 @@ class Values:
                 value = part_of(store.value, store.path)
                 if value is None:
                     return f"what `{name}` is changed to is not known"
-                if reason := why_not_shared(self._model, value, store.scope):
+                unfit = why_not_shared(self._model, value, store.scope)
+                if reason := unfit or self._unstated(value, store.scope):
                     return reason
         for sampler in constructions(self._model):
             given = self._model.flow.argument(sampler, "seed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.asked import tests
+from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.origins import given_by, is_one_object
 from sampler_lint.analysis.reaching import is_surely_set
 from sampler_lint.analysis.values import NONE, Lit, Obj, Unknown, Value
@@ -80,7 +80,9 @@ def goes_over_again(model: Model, found: EpochLoop) -> bool:
     """Whether a turn of the loop makes the same pass once more, by another call."""
     others = [other for other in epoch_loops(model) if other.inner == found.inner]
     return any(
-        other.loop is found.loop and other.calls != found.calls and not _apart(model, found, other)
+        other.loop is found.loop
+        and other.calls != found.calls
+        and not apart(found.calls, other.calls)
         for other in others
     )
 
@@ -91,14 +93,6 @@ def takes_first(found: EpochLoop) -> bool:
     calls = stmt.scope.calls_in(stmt) if not isinstance(stmt, (For, While)) else []
     made = [each.positional[0] for each in calls if dotted(each.func) == "next" and each.positional]
     return any(isinstance(one, Call) and dotted(one.func) == "iter" for one in made)
-
-
-def _apart(model: Model, one: EpochLoop, other: EpochLoop) -> bool:
-    """Whether two passes stand in branches of which a turn takes one."""
-    first, second = (
-        {asked for call in each.calls for asked in tests(call)} for each in (one, other)
-    )
-    return any((test, not answer) in second for test, answer in first)
 
 
 def counter_of(module: Module, loop: Loop) -> _Counter:

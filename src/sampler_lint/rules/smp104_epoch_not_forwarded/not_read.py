@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import apart
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
@@ -139,6 +140,9 @@ def _changes_nothing(
     if trial.built and (own is None or setter.inert):
         return None  # an order that may be meant to stay
     found = seedings_of(state.iteration)
+    by_epoch = [call for call in found if _seeds_with_epoch(model, state, call)]
+    if apart(by_epoch, (call for call in found if call not in by_epoch)):
+        return None  # the run took the branch of an object that has a seed
     why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
     if trial.frozen:
         when = "when it is built" if trial.built else "in the first pass"
@@ -249,15 +253,22 @@ def _sets_others(model: Model, module: Module, state: EpochState, own: Function)
     ):
         return None
     other = other_attribute(model, state)
-    seeds = filter(None, map(seed_argument, seedings_of(state.iteration)))
-    parts = [part for seed in seeds for part in seed_parts(model, seed)]
-    if other is None or any(isinstance(part, Attr) and part.name in state.stored for part in parts):
+    seedings = seedings_of(state.iteration)
+    if other is None or any(_seeds_with_epoch(model, state, call) for call in seedings):
         return None
     message = f"`{own.qualname}` does not set `self.{other.name}`, which seeds the order"
     why = (Related(model.place(other.scope, other), "seeded here"),)
     advice = f"store `self.{other.name}`"
     start = name_of(module, own)
     return Suspect(module, start, message, why=why, effect=_ONE_ORDER, advice=advice)
+
+
+def _seeds_with_epoch(model: Model, state: EpochState, call: Call) -> bool:
+    """Whether a call seeds with what ``set_epoch`` stores."""
+    seed = seed_argument(call)
+    return seed is not None and any(
+        isinstance(part, Attr) and part.name in state.stored for part in seed_parts(model, seed)
+    )
 
 
 def _draws_from_kept(base: str, seeded: list[Call]) -> bool:

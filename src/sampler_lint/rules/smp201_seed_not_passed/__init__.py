@@ -11,6 +11,7 @@ from sampler_lint.analysis.origins import Hop, given_by, only, parameter_of, sco
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import SAMPLER, SEED
 from sampler_lint.domain.escape import is_for_nothing
+from sampler_lint.domain.evaluated import data, only_evaluates
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
@@ -46,13 +47,11 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import (
     Fixed,
     FixedGenerator,
     Unpassed,
-    data,
-    evaluates,
     fixed_generator,
     fixed_seed,
 )
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Attr, Call, Choice, Class, Expr, Function, Name, Param, Scope
+from sampler_lint.syntax.nodes import Attr, Call, Choice, Class, Expr, Function, Name, Scope
 from sampler_lint.workspace.project import Module
 
 _ONE_ORDER = "every seed reads the data in the same order"
@@ -122,7 +121,7 @@ class SeedNotPassed(Rule):
             fixed = fixed_seed(model, sampler)
             if fixed is None or not may_shuffle(model, sampler):
                 continue
-            if evaluates(model, sampler, module) or _reads_seeded_order(model, sampler):
+            if only_evaluates(model, sampler) or _reads_seeded_order(model, sampler):
                 continue
             source = _source(model, module, site, is_passed_on=bool(fixed.unpassed))
             if source is None or _seeded_later(model, module, sampler):
@@ -142,7 +141,7 @@ def _by_generators(model: Model) -> Iterator[Suspect]:
         if fixed is None or user.site is None or fixed.seed in seen:
             continue
         module = model.module_of(user.site.scope)
-        if is_test(module) or evaluates(model, user, module):
+        if is_test(module) or only_evaluates(model, user):
             continue
         source = _source(model, module, user.site, is_passed_on=False)
         if source is None or launches(model).is_dead(user.site.scope):
@@ -211,25 +210,36 @@ def _source(model: Model, module: Module, site: Call, *, is_passed_on: bool) -> 
 
 
 def _own_seed(model: Model, module: Module, function: Scope, *, is_seeded: bool) -> _Source | None:
-    """The parameter ``seed`` of the function that builds the sampler."""
+    """The parameter ``seed`` of the function that builds the sampler.
+
+    Where no call passes it, the program's own seed is the one to name, if there is one.
+    """
     if not isinstance(function, Function) or function.name == "__init__":
         return None
-    param = function.param("seed")
-    if param is None or (not is_seeded and _is_constant(model, function, param)):
+    if function.param("seed") is None or _is_constant(model, function, "seed", unset=is_seeded):
         return None
     return _Source(
-        param.name,
+        "seed",
         f"`{function.name}` takes a seed and does not pass it on",
         Related(module.place(function), "the seed is taken here"),
     )
 
 
-def _is_constant(model: Model, function: Function, param: Param) -> bool:
-    """Whether the tree only ever passes literals for the seed: there is none to set."""
+def _is_constant(model: Model, function: Scope, name: str, *, unset: bool) -> bool:
+    """Whether the tree only ever passes literals for a parameter: there is no seed to set.
+
+    ``unset``: also where it is never passed.
+    """
+    param = function.param(name) if isinstance(function, Function) else None
+    if not isinstance(function, Function) or param is None:
+        return False
     given = [passed(function, param, c) for c in model.flow.callers(function)]
-    chosen = [expr for expr in given if expr is not MISSING]
-    return bool(chosen) and all(
-        isinstance(expr, Expr) and model.flow.constants(expr) is not None for expr in chosen
+    if not unset and all(expr is MISSING for expr in given):
+        return False
+    return bool(given) and all(
+        (expr is MISSING and param.default is not None)  # or else a decorator passes it
+        or (isinstance(expr, Expr) and model.flow.constants(expr) is not None)
+        for expr in given
     )
 
 
@@ -243,7 +253,7 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     if function.cls is not None or function.param("seed") is None:
         return None
     module = model.module_of(function)
-    if evaluates(model, sampler, module):
+    if only_evaluates(model, sampler):
         return None
     init = model.flow.method(sampler.cls, "__init__")
     if (
@@ -344,7 +354,8 @@ def _suspect(
         advice = f"pass `{keyword}={seed.code}`"
         other = refuser(model, site.func, keyword)
         if other is None:
-            fix = partial(pass_to_sampler, site, fixed, seed)
+            is_idle = _is_constant(model, site.scope, seed.code, unset=True)
+            fix = partial(pass_to_sampler, site, fixed, seed, is_idle)
         else:
             advice += f", but not to `{other}`, which takes none"
             fix = partial(bind_seed, model, sampler, fixed, seed)
@@ -386,11 +397,13 @@ def _suspect(
 # Fixes: the program's seed is passed to the sampler, through its factories.
 
 
-def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, editor: Editor) -> Fix:
-    """Pass the seed in the call that builds the sampler."""
+def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, is_idle: bool, editor: Editor) -> Fix:
+    """Pass the seed in the call that builds the sampler; idle is one that is always the same."""
     value = _as_taken(seed, fixed, seed.code)
     pass_seed(editor, site, fixed.parameter, fixed.given, value)
     applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
+    if is_idle:
+        applicability = Applicability.DISPLAY  # nothing would change
     return editor.fix(f"Pass `{fixed.parameter}={value}`", applicability, MAY_BE_NO_INT)
 
 

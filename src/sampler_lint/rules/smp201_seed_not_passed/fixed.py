@@ -9,27 +9,18 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import Hop, only, origins, parameter_of
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Value
 from sampler_lint.domain.concepts import (
-    EVALUATES,
-    INFERRING_SCRIPT,
-    INFERS,
     RESTORES,
     SAMPLER_ARGUMENTS,
     SEEDS_ONE,
 )
 from sampler_lint.domain.draws import bare_generator, draws, seeded
 from sampler_lint.domain.epoch_state import takes_order_of_torch
-from sampler_lint.domain.epochs import pass_trains
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
-from sampler_lint.domain.passes import Pass, passes
-from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import may_shuffle
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.seed_fixes import called
-from sampler_lint.parameters import Role, role_of
-from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import unparse, walk
+from sampler_lint.syntax.navigation import walk
 from sampler_lint.syntax.nodes import (
-    Assign,
     Attr,
     Call,
     Class,
@@ -39,7 +30,6 @@ from sampler_lint.syntax.nodes import (
     Name,
     last_name,
 )
-from sampler_lint.workspace.project import Module
 
 _BARE = f"{catalog.GENERATOR_SEED} (that of a new `torch.Generator()`)"
 
@@ -298,57 +288,3 @@ def _literal(call: Call) -> Const | None:
 
 
 # Samplers whose order matters to nobody.
-
-
-def evaluates(model: Model, sampler: Obj, module: Module) -> bool:
-    """Whether the order matters to nobody: the sampler of a validation or inference pass."""
-    site = sampler.site
-    assert site is not None
-    if module.is_script and INFERRING_SCRIPT.says(module.name.rpartition(".")[2]):
-        return True
-    if _is_named_evaluation(site) or _is_seen_to_evaluate(model, sampler):
-        return True
-    function = site.scope
-    calls = model.flow.callers(function) if isinstance(function, Function) else []
-    calls = [call for call in calls if not is_test(model.module_of(call.scope))]
-    return bool(calls) and all(_is_named_evaluation(call) for call in calls)
-
-
-def _is_seen_to_evaluate(model: Model, sampler: Obj) -> bool:
-    """Whether the loaders of the sampler are iterated in sight, and every pass evaluates."""
-    own = _passes_by_site(model).get(id(sampler.site), {}).values()
-    return bool(own) and all(
-        _is_without_gradients(found) and not pass_trains(model, found) for found in own
-    )
-
-
-@remembered
-def _passes_by_site(model: Model) -> dict[int, dict[int, Pass]]:
-    """By the call that builds a sampler, the passes over loaders with it; found once."""
-    by_site: dict[int, dict[int, Pass]] = {}
-    for found in passes(model):
-        for value in model.passed_to(found.loader, "sampler"):
-            if isinstance(value, Obj):
-                by_site.setdefault(id(value.site), {})[id(found)] = found
-    return by_site
-
-
-def _is_without_gradients(found: Pass) -> bool:
-    """Whether a pass is made under ``no_grad`` or on a model that was told to evaluate."""
-    decorators = (last_name(d) for d in getattr(found.scope, "decorators", ()))
-    return not EVALUATES.called.isdisjoint({*found.scope.called, *decorators})
-
-
-def _is_named_evaluation(call: Call) -> bool:
-    """Whether the names around a call say that what it makes is not for training."""
-    names = [call.scope.name]
-    if isinstance(call.stmt, Assign):
-        names += [unparse(target) for target in call.stmt.targets]
-    names += [unparse(expr) for expr in data(call)]
-    return any(EVALUATES.says(name) or INFERS.says(name) for name in names)
-
-
-def data(call: Call) -> list[Expr]:
-    """What a call that builds a sampler gets as the data."""
-    named = [arg.value for arg in call.args if role_of(arg.keyword or "") is Role.DATASET]
-    return call.positional[:1] or named

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.catalog.torch import DEFAULTS
 from sampler_lint.domain.concepts import NAMESPACES
@@ -28,7 +29,6 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
     read_by,
 )
 from sampler_lint.syntax.navigation import (
-    blocks,
     nodes_in,
     same,
     self_class,
@@ -442,7 +442,7 @@ def _is_heeded(model: Model, function: Function, param: Param, site: Call) -> bo
         for other in model.constructions()
         if other.site is not None and other.site.scope is function
         for arg in other.site.args
-        if _are_apart(site.stmt, other.site.stmt)
+        if apart([site], [other.site])
     ]
     if told_what_for(site) is not None:
         elsewhere.clear()  # whoever passes it may never come here
@@ -460,17 +460,6 @@ def _is_decided(function: Function, site: Call, call: Call) -> bool:
     }
     given = [passed(function, param, call) for param in function.params if param.name in asked]
     return any(isinstance(each, Const) for each in given)
-
-
-def _are_apart(one: Stmt | None, other: Stmt | None) -> bool:
-    """Whether two statements are in different branches of one ``if``."""
-    if one is None or other is None:
-        return False
-    around = next((each for each in one.ancestors() if each.encloses(other)), None)
-    return isinstance(around, If) and not any(
-        any(each.encloses(one) for each in block) and any(each.encloses(other) for each in block)
-        for block in blocks(around)
-    )
 
 
 def _not_heeded(

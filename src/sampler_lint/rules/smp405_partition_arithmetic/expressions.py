@@ -260,12 +260,23 @@ def _minus_zero(
     count = expression(upper.operand, function, stmt)
     value, name = only(model.flow, count, Hop.ASSIGNED | Hop.ATTRIBUTE), last_name(count)
     if isinstance(value, Bin) and value.op == "Mod" and not _is_negated(value.right):
+        if _asks_remainder(stmt, value.right):
+            return  # of what may be as many
         shown = ast.unparse(upper.operand)
         is_less = _counts(model, value.left, node.value)
         if name is None:
             yield _minus_zero_suspect(module, node, f"({shown})", is_less)
         elif not _asks(function, name):
             yield _minus_zero_suspect(module, node, shown, is_less)
+
+
+def _asks_remainder(stmt: Stmt, divisor: Expr) -> bool:
+    """Whether a statement is only come to by what some number leaves over, divided by the same."""
+    return any(
+        isinstance(part, Bin) and part.op == "Mod" and same(part.right, divisor)
+        for test, _ in tests(stmt)
+        for part in walk(test)
+    )
 
 
 def _is_negated(divisor: Expr) -> bool:

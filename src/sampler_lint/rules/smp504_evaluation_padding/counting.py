@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.arguments import passed
-from sampler_lint.analysis.origins import Step, depends_on, origins
+from sampler_lint.analysis.origins import Hop, Step, depends_on, only, origins
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
 from sampler_lint.domain.epochs import pass_evaluates
@@ -61,6 +61,7 @@ CORRECTS = Concept(
         re.IGNORECASE,
     )
 )
+_SAVES = Concept(spelled=re.compile(r"save|write|dump", re.IGNORECASE))
 #: What brings together what the ranks have counted.
 TOGETHER = Concept(spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE))
 
@@ -230,6 +231,41 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         or _is_keyed(model, found.stmt, is_drawn)
         or _hands_on_records(model, found, is_drawn)
         or _is_kept_elsewhere(model, found, drawn)
+        or _only_saves(model, found.stmt, is_drawn)
+    )
+
+
+def _only_saves(model: Model, loop: For, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether results go into files that are called after the samples, and none is counted."""
+    calls = loop.scope.calls_in(loop)
+    counting = [call for call in calls if last_name(call.func) in COUNTING | ADDS]
+    return (
+        any(
+            _SAVES.names(call.func)
+            and any(_is_called_after(model, arg.value, is_drawn) for arg in call.args)
+            for call in calls
+        )
+        and not any(_comes_of_model(model, loop, arg.value) for c in counting for arg in c.args)
+        and not any(_counts(callee) for call in calls for callee in model.flow.callees(call))
+        and not any(
+            isinstance(stmt, AugAssign)
+            and any(isinstance(each, If) and loop.encloses(each) for each in stmt.ancestors())
+            for stmt in statements(loop.body)
+        )
+    )
+
+
+def _is_called_after(model: Model, expr: Expr, is_drawn: Callable[[Expr], bool]) -> bool:
+    """Whether a text is made of what a turn binds."""
+    made = only(model.flow, expr, Hop.ASSIGNED)
+    keys = {node.key for node in walk(made) if isinstance(node, Index)}
+    return (
+        any(
+            isinstance(node, Other) or (isinstance(node, Const) and isinstance(node.value, str))
+            for node in walk(made)
+            if node not in keys
+        )
+        and depends_on(model.flow, made, is_drawn) is not None
     )
 
 

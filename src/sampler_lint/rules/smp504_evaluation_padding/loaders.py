@@ -156,7 +156,9 @@ def _is_exact(model: Model, sampler: Obj) -> bool:
 def alone(model: Model, found: Pass, sampler: Obj) -> Suspect | None:
     """An evaluation that only one rank makes: it sees its own share of the samples, no more."""
     asked = _asked(model, found, sampler)
-    kept = _kept_to_one_rank(model, found) if asked is None else None
+    kept = None
+    if asked is None:
+        kept = _counted_on_one_rank(model, found) or _kept_to_one_rank(model, found)
     place = asked or kept
     if place is None or not (
         sums_up(model, found.scope, found.stmt) or counts_inline(model, found)
@@ -219,6 +221,18 @@ def _kept_to_one_rank(model: Model, found: Pass) -> Stmt | None:
         if any(isinstance(node, Name) and node.id in summed for node in nodes_in([stmt]))
     ]
     return uses[0] if uses and all(_is_of_one_rank(model, stmt) for stmt in uses) else None
+
+
+def _counted_on_one_rank(model: Model, found: Pass) -> Stmt | None:
+    """The first count of a pass whose turns count on one rank alone, and bring nothing together."""
+    loop, calls = found.stmt, found.scope.calls_in(found.stmt)
+    inner = [each for call in calls for callee in model.flow.callees(call) for each in callee.calls]
+    if not isinstance(loop, For) or any(TOGETHER.names(each.func) for each in (*calls, *inner)):
+        return None
+    counts = [s for s in statements(loop.body) if isinstance(s, AugAssign)]
+    places: list[Stmt] = [stmt for stmt in counts if not is_of_one_turn(loop, stmt)]
+    places += [c.stmt for c in calls if last_name(c.func) in COUNTING | ADDS and c.stmt is not None]
+    return places[0] if places and all(_is_of_one_rank(model, each) for each in places) else None
 
 
 def _only_counts(call: Call) -> bool:

@@ -11,7 +11,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.remembered import remembered
-from sampler_lint.source import NOTEBOOK, SourceError
+from sampler_lint.source import NOTEBOOK, SourceError, starts_training
 from sampler_lint.syntax.navigation import leftmost
 from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, Imported, Scope, last_name
 from sampler_lint.workspace.import_paths import Importer, Place
@@ -135,7 +135,7 @@ class ProgramFiles:
         return known
 
     def _matters(self, path: str) -> bool:
-        """Whether the file is a package's own or seeds or draws something."""
+        """Whether the file is a package's own, seeds or draws something, or starts a training."""
         return path.endswith("__init__.py") or path in self.model.project.seeding
 
     def _is_test(self, path: str) -> bool:
@@ -265,9 +265,13 @@ class ProgramFiles:
 
     def running_with(self, module: Module) -> list[Module]:
         """The files of a file's program that may run with it, itself among them."""
-        project = self.model.project
-        others = project.modules_in(project.program_of(module))
+        others = self.training(self.model.project.program_of(module))
         return [other for other in others if not self.run_apart(module, other)]
+
+    def training(self, program: str) -> list[Module]:
+        """The files of a program that say a sampler word, or may start a training."""
+        found = (*self.model.project.modules_in(program), *self.holding(program, starts_training))
+        return [*dict.fromkeys(found)]
 
     def has_script(self, module: Module) -> bool:
         """Whether some script leads to a file by its imports, or is it."""

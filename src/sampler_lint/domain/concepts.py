@@ -105,6 +105,9 @@ LOCAL_RANK = Concept(
     ),
     variables=frozenset({"LOCAL_RANK"}),
 )
+LOCAL_SIZE = Concept(
+    made_by=frozenset({"horovod.torch.local_size"}), variables=frozenset({"LOCAL_WORLD_SIZE"})
+)
 #: The number of this process, also that on its node. The ranks of tensor, pipeline or expert
 #: parallelism share their data, so they are not meant.
 RANK = Concept(

@@ -13,7 +13,17 @@ from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.remembered import remembered
 from sampler_lint.source import NOTEBOOK, SourceError, starts_training
 from sampler_lint.syntax.navigation import leftmost
-from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, Imported, Scope, last_name
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Imported,
+    Scope,
+    Store,
+    last_name,
+)
 from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Module, Project
 
@@ -84,7 +94,7 @@ class ProgramFiles:
             for imported in self._imports(path):
                 if imported not in programs:
                     programs[imported] = program
-                    if self._matters(imported):
+                    if self._matters(imported) or project.may_tell(imported):
                         todo.append((program, imported))
         # A script that says no sampler word itself, but starts what does, or a package's own file
         # that does.
@@ -319,6 +329,15 @@ def files_storing(
     return [
         found for program in sorted(programs) for found in files.storing(program, name, among)
     ] or [module]
+
+
+def stores_beside(model: Model, name: str, cls: Class) -> Iterator[Store]:
+    """The stores to ``….name`` that may run with a class, whatever else their files say."""
+    yield from model.project.stores_near(name, cls)
+    known = set(model.modules)
+    for module in files_storing(model, model.module_of(cls), name):
+        if module not in known:
+            yield from module.facts.stores_by_name.get(name, ())
 
 
 def _seeds(data: bytes) -> bool:

@@ -340,3 +340,10 @@ SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))
 def awaits_error(name: str) -> bool:
     """Whether a test that calls this wants an error: pytest's ``raises``, unittest's."""
     return name.lower().endswith(("raises", "raisesregex"))
+
+
+def spelled_as(expr: Expr) -> str | None:
+    """How a value is called, one of a table by its key: that of some split by the table's name."""
+    key = expr.key.value if isinstance(expr, Index) and isinstance(expr.key, Const) else None
+    is_split = not isinstance(key, str) or TRAINS.says(key) or EVALUATES.says(key)
+    return last_name(expr) if is_split else str(key)

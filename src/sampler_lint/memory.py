@@ -28,7 +28,7 @@ from sampler_lint.source import (
     is_candidate,
     names_a_rule,
     read_bytes,
-    seeds_or_draws,
+    sets_up,
     setting_names,
 )
 
@@ -215,7 +215,7 @@ def consult(path: str) -> str | None:
 
 
 def _may_matter(data: bytes) -> bool:
-    return is_candidate(data) or seeds_or_draws(data) or names_a_rule(data)
+    return is_candidate(data) or sets_up(data) or names_a_rule(data)
 
 
 def _table(value: object) -> dict[str, Any]:

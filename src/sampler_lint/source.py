@@ -127,6 +127,20 @@ def seeds_or_draws(data: bytes) -> bool:
     )
 
 
+#: How the object of a framework is built that trains with loaders of other files.
+_STARTS = (b"Trainer(", b"Fabric(", b"Accelerator(")
+
+
+def starts_training(data: bytes) -> bool:
+    """Whether ``data`` may have a framework train, which it can without a sampler word."""
+    return any(word in data for word in _STARTS)
+
+
+def sets_up(data: bytes) -> bool:
+    """Whether ``data``, which is no candidate, may seed, split, draw or start a training."""
+    return seeds_or_draws(data) or starts_training(data)
+
+
 _RANKS = (b"rank", b"world_size", b"main_process", b"master")
 _BEFORE_RANK = re.compile(rb"(?<!\w)(?:[gs]et_|is_|local_|global_|node_)*\Z")
 _AFTER_RANK = re.compile(rb"(?!\w)")

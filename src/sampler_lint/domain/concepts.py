@@ -105,6 +105,9 @@ LOCAL_RANK = Concept(
     ),
     variables=frozenset({"LOCAL_RANK"}),
 )
+LOCAL_SIZE = Concept(
+    made_by=frozenset({"horovod.torch.local_size"}), variables=frozenset({"LOCAL_WORLD_SIZE"})
+)
 #: The number of this process, also that on its node. The ranks of tensor, pipeline or expert
 #: parallelism share their data, so they are not meant.
 RANK = Concept(
@@ -337,3 +340,10 @@ SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))
 def awaits_error(name: str) -> bool:
     """Whether a test that calls this wants an error: pytest's ``raises``, unittest's."""
     return name.lower().endswith(("raises", "raisesregex"))
+
+
+def spelled_as(expr: Expr) -> str | None:
+    """How a value is called, one of a table by its key: that of some split by the table's name."""
+    key = expr.key.value if isinstance(expr, Index) and isinstance(expr.key, Const) else None
+    is_split = not isinstance(key, str) or TRAINS.says(key) or EVALUATES.says(key)
+    return last_name(expr) if is_split else str(key)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, NUMBERS, Hop, depends_on, ends
-from sampler_lint.analysis.values import Unknown, Why
+from sampler_lint.analysis.values import Obj, Unknown, Why
 from sampler_lint.domain.concepts import (
     ASKS_KIND,
     DRAW,
@@ -27,6 +27,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
+from sampler_lint.domain.programs import stores_beside
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
     nodes_in,
@@ -490,7 +491,7 @@ def changed_elsewhere(model: Model, state: EpochState) -> bool:
     return any(
         store.scope not in ran and _may_be_of(model, store, state.cls) and not _is_in_init(store)
         for name in names
-        for store in model.project.stores_near(name, state.cls)
+        for store in stores_beside(model, name, state.cls)
     )
 
 
@@ -507,7 +508,7 @@ def _stays(model: Model, state: EpochState, leaf: Expr) -> bool:
     while isinstance(leaf, Attr):
         if any(
             _changes(model, store, state.cls, leaf)
-            for store in model.project.stores_near(leaf.name, state.cls)
+            for store in stores_beside(model, leaf.name, state.cls)
         ):
             return False
         leaf = leaf.value
@@ -526,9 +527,15 @@ def _changes(model: Model, store: Store, cls: Class, read: Attr) -> bool:
 def _may_be_of(model: Model, store: Store, cls: Class) -> bool:
     """Whether a store may be to an instance of a class that is iterated."""
     assert isinstance(store.target, Attr)
-    if self_class(store.target.value) is None:
-        return ITERATED.names(store.target.value)
-    return is_no_other_self(model, store.target.value, cls)
+    owner = store.target.value
+    if self_class(owner) is None:
+        return ITERATED.names(owner) or any(
+            isinstance(value, Obj)
+            and isinstance(value.cls, Class)
+            and cls in model.flow.mro(value.cls)
+            for value in model.flow.values(owner)
+        )
+    return is_no_other_self(model, owner, cls)
 
 
 def is_no_other_self(model: Model, receiver: Expr, cls: Class) -> bool:
@@ -552,9 +559,7 @@ def _is_in_init(store: Store) -> bool:
 
 def is_kept_literal(model: Model, cls: Class, name: str) -> bool:
     """Whether an attribute is a literal of the class or its constructor that nothing changes."""
-    found = [
-        store for store in model.project.stores_near(name, cls) if _may_be_of(model, store, cls)
-    ]
+    found = [store for store in stores_beside(model, name, cls) if _may_be_of(model, store, cls)]
     in_class = (
         isinstance(binding.value, Const)
         for base in model.flow.own_mro(cls)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
+from sampler_lint.analysis.asked import tests, upright
 from sampler_lint.analysis.origins import (
     LOCAL,
     Hop,
@@ -72,6 +74,7 @@ from sampler_lint.syntax.nodes import (
     ModuleFacts,
     Name,
     Other,
+    Return,
     Scope,
     While,
     Yield,
@@ -242,27 +245,29 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
         return None
     data = model.flow.argument(loader, "dataset")
     asked = [each for each in (passed, data) if each is not None]
-    found = ways(model, site, asked) or [] if passed is not None else []
-    bare = [way for way in found if way.values[0].none and not any(v.none for v in way.values[1:])]
-    for one, other in product(found, bare):
-        apart, origin = one.apart(other), one.values[0].origin
-        if not apart or any(is_settled(model, test, site.scope) for test in apart):
-            continue  # one of the two ways is never gone
-        if _is_joined(model, site, other, apart):
-            continue
-        for value in model.flow.values(origin) if origin is not None else ():
-            if isinstance(value, Obj) and shuffles(model, value):
-                joined = _needs_processes(model, value)
-                if all(
-                    is_about_processes(model, t) or (joined and _is_flag(model, t)) for t in apart
+    if passed is None:
+        return None
+    here = site.scope, ways(model, site, asked) or []
+    for scope, found in (here, *_ways_back(model, passed)):
+        bare = [w for w in found if w.values[0].none and not any(v.none for v in w.values[1:])]
+        for one, other in product(found, bare):
+            apart, origin = one.apart(other), one.values[0].origin
+            if not apart or any(is_settled(model, test, scope) for test in apart):
+                continue  # one of the two ways is never gone
+            if _is_joined(model, scope, site, other, apart):
+                continue
+            for value in model.flow.values(origin) if origin is not None else ():
+                if (
+                    isinstance(value, Obj)
+                    and shuffles(model, value)
+                    and all(_is_about_processes(model, test, value) for test in apart)
                 ):
                     return value
     return None
 
 
-def _is_joined(model: Model, site: Call, bare: Way, apart: set[Expr]) -> bool:
+def _is_joined(model: Model, scope: Scope, site: Call, bare: Way, apart: set[Expr]) -> bool:
     """Whether a test asks if the processes are joined, and they are, so that a way is not gone."""
-    scope = site.scope
     callers = model.flow.callers(scope) if isinstance(scope, Function) else []
     going: list[Call | None] = [
         call
@@ -282,6 +287,31 @@ def _asks_if_joined(model: Model, test: Expr, through: Call | None) -> bool:
     asked = as_passed(model.flow, test, through)
     values = model.flow.values(asked.func) if isinstance(asked, Call) else ()
     return {v.dotted for v in values if isinstance(v, Ext)} == {"torch.distributed.is_initialized"}
+
+
+def _ways_back(model: Model, made: Expr) -> Iterator[tuple[Scope, list[Way]]]:
+    """The ways to the ends of the one function that made something, with what each returns."""
+    call = only(model.flow, made, Hop.ASSIGNED)
+    callees = model.flow.callees(call) if isinstance(call, Call) else []
+    if len(callees) == 1:
+        yield callees[0], [way for end in callees[0].returns for way in _ways_to(model, end)]
+
+
+def _ways_to(model: Model, end: Return) -> Iterator[Way]:
+    if end.value is None:
+        return
+    place = Call.at(end.value)
+    place.func, place.args, place.scope, place.stmt = end.value, [], end.scope, end
+    passed = {upright(asked) for asked in tests(end)}
+    for way in ways(model, place, [end.value]) or ():
+        yield replace(way, decided=way.decided | passed)
+
+
+def _is_about_processes(model: Model, test: Expr, sampler: Obj) -> bool:
+    """Whether a test says how many processes there are: any setting, where a sampler asks that."""
+    return is_about_processes(model, test) or (
+        _needs_processes(model, sampler) and _is_flag(model, test)
+    )
 
 
 def _needs_processes(model: Model, sampler: Obj) -> bool:

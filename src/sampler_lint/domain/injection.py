@@ -71,7 +71,7 @@ class Injection:
         tree itself holds is no framework that it uses, but the framework's own code.
         """
         found: dict[str, list[Module]] = {}
-        for module in self.model.project.modules_in(program):
+        for module in program_files(self.model).training(program):
             for framework in self._used_in(module):
                 found.setdefault(framework, []).append(module)
         return found
@@ -107,7 +107,7 @@ class Injection:
 
     def _switch(self, program: str) -> str:
         """What the program's Trainers let Lightning do: see :class:`Switch`."""
-        for module in self._files(program):
+        for module in program_files(self.model).training(program):
             if any(_forbids(table) for table in _tables(module)):
                 return Switch.FORBIDDEN
             for call in module.facts.all_calls:
@@ -127,15 +127,10 @@ class Injection:
         trainers = catalog.framework("lightning").trainers
         return [
             call
-            for module in self._files(program)
+            for module in program_files(self.model).training(program)
             for call in module.facts.all_calls
             if last_name(call.func) in trainers and self.is_lightning(call)
         ]
-
-    def _files(self, program: str) -> list[Module]:
-        """The files of a program that may tell a Trainer what to do."""
-        holding = program_files(self.model).holding(program, _may_train)
-        return [*dict.fromkeys((*self.model.project.modules_in(program), *holding))]
 
     def lightning(self, module: Module, cls: Class) -> bool:
         """Whether Lightning certainly reads what it needs to shard the batch sampler ``cls``.
@@ -214,11 +209,6 @@ class Injection:
 def injections(model: Model) -> Injection:
     """What frameworks do to the samplers of a tree; found once."""
     return Injection(model)
-
-
-def _may_train(data: bytes) -> bool:
-    """Whether a file may start a training, which it can without a sampler word."""
-    return b"lightning" in data and b"Trainer(" in data
 
 
 @cache

@@ -31,6 +31,7 @@ from sampler_lint.domain.concepts import (
     SAMPLER_CLASS,
     SETS_EPOCH,
     WORLD_SIZE,
+    spelled_as,
 )
 from sampler_lint.domain.tried import Tried
 from sampler_lint.findings import Place
@@ -337,7 +338,7 @@ class Model:
                 for concept, role in roles:
                     if concept.is_call(given):
                         found[Passed(role)] = None
-                spelled = last_name(given.func if isinstance(given, Call) else given)
+                spelled = spelled_as(given.func if isinstance(given, Call) else given)
                 if spelled == "len":
                     found[Passed(Role.SIZE)] = None
                 elif spelled is not None:

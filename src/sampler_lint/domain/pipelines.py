@@ -26,11 +26,13 @@ from sampler_lint.syntax.nodes import (
     Call,
     Const,
     Expr,
+    ExprStmt,
     For,
     Function,
     Name,
     Return,
     While,
+    Yield,
     last_name,
 )
 
@@ -110,9 +112,10 @@ def _part(model: Model, expr: Expr) -> str | None:
 
 
 def _of_stages(model: Model, call: Call) -> Pipeline | None:
-    if any(arg.stars or arg.keyword for arg in call.args):
+    given = [_unpacked(model, arg.value) if arg.stars == 1 else [arg.value] for arg in call.args]
+    if None in given or any(arg.keyword or arg.stars == 2 for arg in call.args):
         return None
-    stages = [only(model.flow, arg.value, Hop.ASSIGNED) for arg in call.args]
+    stages = [only(model.flow, each, Hop.ASSIGNED) for some in given for each in some or ()]
     names = [_part(model, stage) for stage in stages]
     if not names or names[0] not in catalog.SHARD_LISTS:
         return None
@@ -128,6 +131,17 @@ def _of_stages(model: Model, call: Call) -> Pipeline | None:
     ]
     counts = counting[0] if counting else None
     return Pipeline(call, "split_by_node" in names, "split_by_worker" in names, counts)
+
+
+def _unpacked(model: Model, given: Expr) -> list[Expr] | None:
+    """What a function yields one after the other, and nothing else, for ``*function()``."""
+    call = only(model.flow, given, Hop.ASSIGNED)
+    callees = model.flow.callees(call) if isinstance(call, Call) else []
+    steps = callees[0].body if len(callees) == 1 else []
+    values = [step.value for step in steps if isinstance(step, ExprStmt)]
+    yields = [each for each in values if isinstance(each, Yield) and not each.delegates]
+    found = [each.value for each in yields if each.value is not None]
+    return found if len(found) == len(steps) > 0 else None
 
 
 def _is_blind(model: Model, stage: Expr) -> bool:

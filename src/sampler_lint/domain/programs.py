@@ -11,9 +11,19 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.remembered import remembered
-from sampler_lint.source import NOTEBOOK, SourceError
+from sampler_lint.source import NOTEBOOK, SourceError, starts_training
 from sampler_lint.syntax.navigation import leftmost
-from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, Imported, Scope, last_name
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Imported,
+    Scope,
+    Store,
+    last_name,
+)
 from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Module, Project
 
@@ -84,7 +94,7 @@ class ProgramFiles:
             for imported in self._imports(path):
                 if imported not in programs:
                     programs[imported] = program
-                    if self._matters(imported):
+                    if self._matters(imported) or project.may_tell(imported):
                         todo.append((program, imported))
         # A script that says no sampler word itself, but starts what does, or a package's own file
         # that does.
@@ -135,7 +145,7 @@ class ProgramFiles:
         return known
 
     def _matters(self, path: str) -> bool:
-        """Whether the file is a package's own or seeds or draws something."""
+        """Whether the file is a package's own, seeds or draws something, or starts a training."""
         return path.endswith("__init__.py") or path in self.model.project.seeding
 
     def _is_test(self, path: str) -> bool:
@@ -265,9 +275,13 @@ class ProgramFiles:
 
     def running_with(self, module: Module) -> list[Module]:
         """The files of a file's program that may run with it, itself among them."""
-        project = self.model.project
-        others = project.modules_in(project.program_of(module))
+        others = self.training(self.model.project.program_of(module))
         return [other for other in others if not self.run_apart(module, other)]
+
+    def training(self, program: str) -> list[Module]:
+        """The files of a program that say a sampler word, or may start a training."""
+        found = (*self.model.project.modules_in(program), *self.holding(program, starts_training))
+        return [*dict.fromkeys(found)]
 
     def has_script(self, module: Module) -> bool:
         """Whether some script leads to a file by its imports, or is it."""
@@ -315,6 +329,15 @@ def files_storing(
     return [
         found for program in sorted(programs) for found in files.storing(program, name, among)
     ] or [module]
+
+
+def stores_beside(model: Model, name: str, cls: Class) -> Iterator[Store]:
+    """The stores to ``….name`` that may run with a class, whatever else their files say."""
+    yield from model.project.stores_near(name, cls)
+    known = set(model.modules)
+    for module in files_storing(model, model.module_of(cls), name):
+        if module not in known:
+            yield from module.facts.stores_by_name.get(name, ())
 
 
 def _seeds(data: bytes) -> bool:

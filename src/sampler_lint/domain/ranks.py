@@ -13,6 +13,7 @@ from sampler_lint.domain.concepts import (
     DEVICES,
     ENVIRONMENT,
     LOCAL_RANK,
+    LOCAL_SIZE,
     PROCESSES,
     RANK,
     WORLD_SIZE,
@@ -43,7 +44,8 @@ _AVERAGING = frozenset(name.rpartition(".")[2] for name in catalog.AVERAGING)
 def kinds(model: Model, expr: Expr) -> set[str]:
     """What kinds of number an expression may be.
 
-    ``local rank``, ``rank``, ``world size``, ``device count``, ``none`` or ``unknown``.
+    ``local rank``, ``local size``, ``rank``, ``world size``, ``device count``, ``none`` or
+    ``unknown``.
     """
     if isinstance(expr, Attr) and expr.name == "local_rank" and _is_launcher_option(model, expr):
         return {"local rank"}
@@ -75,7 +77,10 @@ def _kind(model: Model, value: Value) -> str:
     return "unknown"
 
 
-_KINDS = (("local rank", LOCAL_RANK), ("rank", RANK), ("world size", WORLD_SIZE))
+_KINDS = (
+    *(("local rank", LOCAL_RANK), ("local size", LOCAL_SIZE)),
+    *(("rank", RANK), ("world size", WORLD_SIZE)),
+)
 
 
 def _environment_kind(model: Model, expr: Expr) -> str:

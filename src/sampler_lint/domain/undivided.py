@@ -11,6 +11,7 @@ from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import is_one_value
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack, Table, Unknown
 from sampler_lint.domain.concepts import (
+    FIRST_RANK,
     ITERATED,
     ITERATES,
     PROCESSES,
@@ -375,7 +376,8 @@ def taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Expr | None:
             for each in together
             for scope in each.facts.scopes
             for node in nodes_in(statements(scope.body))
-            if RANK.is_call(node) or (isinstance(node, (Name, Attr)) and RANK.names(node))
+            if RANK.is_call(node)
+            or (isinstance(node, (Name, Attr)) and (RANK.names(node) or FIRST_RANK.names(node)))
         ),
         None,
     )

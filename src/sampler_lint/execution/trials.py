@@ -418,7 +418,7 @@ def hands_out(
         return True
     if trial.raised is not None:
         raise trial.raised
-    return all(turn.count for turn in trial.turns)
+    return all(turn.count and turn.indices != () for turn in trial.turns)  # in batches of nothing
 
 
 def _tell_samples(interpreter: Interpreter, spec: SetUp) -> None:

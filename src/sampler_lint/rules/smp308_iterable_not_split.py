@@ -230,6 +230,8 @@ def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
 
 def _divide(model: Model, pipeline: Call, splitter: str, editor: Editor) -> Fix | None:
     """Let a splitter of webdataset choose among a pipeline's shards."""
+    if pipeline.has_star:
+        return None  # another function gives the stages
     there = editor.at(model.module_of(pipeline.scope))
     named = named_beside(there, pipeline.func, splitter)
     if named is None:

@@ -67,10 +67,10 @@ class LoaderNotSharded(Rule):
         devices; with Fabric and Accelerate: a loader that a loop trains with as it was built,
         without `setup_dataloaders` or `prepare`; with transformers: a loader that an overridden
         `get_train_dataloader` returns as it was built (likely, where the program knows of ranks).
-        Also reports a distributed
-        sampler whose `rank` is the rank within the node, or one literal or default in every
-        process, or whose `num_replicas` is the number of this machine's devices; and a slice
-        that begins at the rank within the node and steps over all processes.
+        Also reports a distributed sampler whose `rank` is the rank within the node (likely, where
+        `num_replicas` counts the processes of the node), or one literal or default in every
+        process, or whose `num_replicas` is the number of this machine's devices; and a slice that
+        begins at the rank within the node and steps over all processes.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -140,7 +140,7 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
         return
     if any(
         not program_files(model).run_apart(module, model.module_of(call.scope))
-        for call in (*filter(_tells, starts(model, module)), *_spawns(model, module))
+        for call in (*_numbered(model, module), *_spawns(model, module))
     ):
         return  # the program numbers its processes itself
     if rank is not None and given["rank"] == {"local rank"}:
@@ -152,6 +152,15 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
                 f"over all processes",
                 effect=_OF_LOCAL_RANK,
                 advice="pass the global rank, or leave `rank` out",
+            )
+        elif given["num_replicas"] == {"local size"}:
+            yield Suspect(
+                module,
+                rank,
+                f"`{sampler.name}` shards over the processes of one node: `rank={unparse(rank)}`",
+                grade=Grade.LIKELY,  # each node may have data of its own
+                effect="on several nodes each node reads all samples",
+                advice="pass the global rank and the number of all processes, or leave both out",
             )
     elif (
         size is not None
@@ -200,11 +209,16 @@ def _slices_by_local_rank(model: Model) -> Iterator[Suspect]:
 _MAY_SLICE = re.compile(rb"(?i:local)[^\n:]{0,24}:")
 
 
-def _tells(call: Call) -> bool:
-    """Whether ``init_process_group`` is told its numbers instead of reading the environment."""
-    return any(
-        arg.stars or RANK.says(arg.keyword) or WORLD_SIZE.says(arg.keyword) for arg in call.args
-    )
+def _numbered(model: Model, module: Module) -> Iterator[Call]:
+    """The ``init_process_group`` calls that are told other numbers than the environment's own."""
+    for call in starts(model, module):
+        if any(
+            arg.stars
+            or (RANK.says(arg.keyword) and kinds(model, arg.value) != {"rank"})
+            or (WORLD_SIZE.says(arg.keyword) and kinds(model, arg.value) != {"world size"})
+            for arg in call.args
+        ):
+            yield call
 
 
 def _spawns(model: Model, module: Module) -> Iterator[Call]:

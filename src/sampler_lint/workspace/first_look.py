@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.limits import MANY_FILES
 from sampler_lint.parallel import Aside
-from sampler_lint.source import is_candidate, names_a_rule, seeds_or_draws
+from sampler_lint.source import is_candidate, names_a_rule, sets_up
 from sampler_lint.workspace.import_scan import without_prose
 
 
@@ -19,15 +19,15 @@ class Look(NamedTuple):
     is_candidate: bool = False
     """Whether it says a sampler word; if so, the next two are not asked for."""
     is_seeding: bool = False
-    """Whether it seeds, splits or draws."""
+    """Whether it seeds, splits, draws or starts a training."""
     speaks_to_us: bool = False
     """Whether a comment in it may name the linter or one of its rules."""
     is_readable: bool = True
 
 
 def kinds(data: bytes, *, is_candidate: bool) -> tuple[bool, bool]:
-    """Whether a file that is not parsed seeds, splits or draws, and whether it speaks to us."""
-    seeds = seeds_or_draws(data) and seeds_or_draws(without_prose(data))
+    """Whether a file that is not parsed sets a training up, and whether it speaks to us."""
+    seeds = sets_up(data) and sets_up(without_prose(data))
     return seeds, names_a_rule(data, is_candidate=is_candidate)
 
 

@@ -174,7 +174,7 @@ class Project:
         self.candidates: list[Module] = []
         self._to_us: set[str] = set()
         self.seeding: set[str] = set()
-        """The files without a sampler word that seed, split or draw."""
+        """The files without a sampler word that seed, split, draw or start a training."""
         self.seconds: dict[str, float] = {}
         """How long it took to read each parsed file."""
         self.looked_into: set[str] = set()

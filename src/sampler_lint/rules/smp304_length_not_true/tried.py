@@ -408,10 +408,17 @@ def _wrong_though_fitting(guessed: list[Trial]) -> Trial | None:
     if (
         len(wrong) < FEWEST_GUESSED
         or any(trial.takes_batch_size or trial.from_data for trial in guessed)
-        or not all({_is_true(t) for t in some.values()} == {False, True} for some in alike)
+        or not all(
+            {*map(_is_true, said)} == {False, True} for said in map(_yielding, alike) if said
+        )
     ):
         return None
     return wrong[0]
+
+
+def _yielding(alike: dict[World, Trial]) -> list[Trial]:
+    """The trials in which anything comes: where nothing does, a length of 0 says nothing."""
+    return [trial for trial in alike.values() if any(turn.count for turn in trial.turns)]
 
 
 def _is_true(trial: Trial) -> bool:

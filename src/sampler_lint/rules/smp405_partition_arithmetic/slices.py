@@ -10,6 +10,7 @@ from sampler_lint.domain.concepts import WORLD_SIZE
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.rank_terms import is_rank
+from sampler_lint.domain.ranks import kinds
 from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability
@@ -60,7 +61,7 @@ def from_rank(model: Model, module: Module, told: Collection[Class]) -> Iterator
                 yield _one_each(module, part)
         elif part.end is not None:
             size = _taken(model, part.first, part.end)
-            if size is not None and depends_on(model.flow, size, _divides_by_ranks, _STORED):
+            if size is not None and _is_divided(model, size):
                 yield _neighbours(module, part, size)
 
 
@@ -105,12 +106,20 @@ def _taken(model: Model, first: Expr, end: Expr) -> Expr | None:
     return rest[0] if len(rest) == 1 else None
 
 
-def _divides_by_ranks(expr: Expr) -> bool:
-    return (
-        isinstance(expr, Bin)
-        and expr.op in DIVISIONS
-        and any(map(_is_world_size, walk(expr.right)))
-    )
+def _is_divided(model: Model, size: Expr) -> bool:
+    """Whether a number is something divided by the number of ranks, by name or by value."""
+
+    def divides_by_ranks(expr: Expr) -> bool:
+        return (
+            isinstance(expr, Bin)
+            and expr.op in DIVISIONS
+            and any(
+                _is_world_size(part) or "world size" in kinds(model, part)
+                for part in walk(expr.right)
+            )
+        )
+
+    return depends_on(model.flow, size, divides_by_ranks, _STORED) is not None
 
 
 def _is_world_size(expr: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""Calls: what they build, pass to parameters, and give back."""
+"""Calls: what they build and give back."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _NEXT = Ext("next")
 
 
 class Calls(Passing):
-    """Follows arguments into parameters, and what is returned back to the call."""
+    """Follows what calls build, and what is returned back to them."""
 
     def __init__(self, project: Project, declared: Declared) -> None:
         super().__init__(project)

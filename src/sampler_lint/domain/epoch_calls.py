@@ -421,7 +421,7 @@ def begins_in(model: Model, scope: Scope) -> set[str] | None:
     return found
 
 
-def led_by(model: Model, loop: Loop, scope: Scope) -> list[Stmt] | None:
+def leading_to(model: Model, loop: Loop, scope: Scope) -> list[Stmt] | None:
     """The statements of a loop's turns that may run a scope; None if others may, too."""
     found: list[Stmt] = []
     seen, todo = {scope}, [scope]

@@ -148,14 +148,13 @@ class SeedDiffersByRank(Rule):
                     seen.add(shuffle.term.whole)
                     yield _own_shuffle(model, shuffle)
         yield from _global_draws(model)
-        before = (own for own in own_draws(model) if own.term is None or own.term.whole not in seen)
-        shared = (
-            own
-            for module in files
-            for own in shared_own_draws(model, module)
-            if own.term is None or own.term.whole not in seen
-        )
-        for own in chain([*before], shared):
+
+        def is_untold(own: OwnDraw) -> bool:
+            return own.term is None or own.term.whole not in seen
+
+        before = [own for own in own_draws(model) if is_untold(own)]
+        shared = (own for module in files for own in shared_own_draws(model, module))
+        for own in chain(before, filter(is_untold, shared)):
             if own.call not in seen:
                 seen |= {own.call} if own.term is None else {own.call, own.term.whole}
                 yield _own_draw(model, own)

@@ -13,7 +13,7 @@ from sampler_lint.analysis.decorators import calls_of_decorated
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.counters import counted_by, counted_from_zero, is_of_turn
-from sampler_lint.domain.epoch_calls import Carrier, led_by
+from sampler_lint.domain.epoch_calls import Carrier, leading_to
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import runs_on_one_rank
@@ -91,7 +91,7 @@ def _in_later_hook(model: Model, found: EpochLoop, call: Call) -> Suspect | None
     anchor = found.calls[0].stmt if found.calls else found.inner.stmt
     if epoch is None or anchor is None or anchor.block is not found.loop.body:
         return None
-    ways = led_by(model, found.loop, call.scope)
+    ways = leading_to(model, found.loop, call.scope)
     if not ways or not is_of_turn(model, found.loop, epoch, argument):
         return None
     if any(

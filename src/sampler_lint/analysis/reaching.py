@@ -16,6 +16,7 @@ from sampler_lint.syntax.nodes import (
     If,
     Name,
     Node,
+    Raise,
     Return,
     Scope,
     Simple,
@@ -93,7 +94,7 @@ def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | N
         first -= 1
         if here - first > MOST_REACHING:
             return None
-    chosen = [p for p in places[first:here] if not is_apart(bindings[p].stmt, stmt)]
+    chosen = [p for p in places[first:here] if not _is_lost(bindings[p].stmt, stmt)]
     loops = [loop for loop in stmt.ancestors() if isinstance(loop, (For, While))]
     for place in places[here : bisect_right(orders, loops[-1].last_order)] if loops else ():
         bound = bindings[place].stmt
@@ -130,14 +131,19 @@ def may_run_before(one: Stmt | None, other: Stmt | None) -> bool:
 
 
 def _returns_first(one: Stmt, other: Stmt) -> bool:
-    """Whether the function returns at the end of a block with ``one`` and without ``other``."""
+    """Whether the function ends at the end of a block with ``one`` and without ``other``."""
     for each in (one, *one.ancestors()):
         block = each.block
         if isinstance(each.parent, Try) or block[0].order <= other.order <= block[-1].last_order:
             return False
-        if isinstance(block[-1], Return):
+        if isinstance(block[-1], (Return, Raise)):
             return True
     return False
+
+
+def _is_lost(bound: Stmt | None, stmt: Stmt) -> bool:
+    """Whether no way leads from an earlier statement to another."""
+    return bound is not None and (is_apart(bound, stmt) or _returns_first(bound, stmt))
 
 
 def surely_runs_before(one: Stmt | None, other: Stmt | None) -> bool:

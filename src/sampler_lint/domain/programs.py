@@ -26,8 +26,7 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Module, Project
-
-_TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
+from sampler_lint.workspace.relevance import is_of_tests
 
 _ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
 #: What finds all modules of a package.
@@ -149,7 +148,7 @@ class ProgramFiles:
         return path.endswith("__init__.py") or path in self.model.project.seeding
 
     def _is_test(self, path: str) -> bool:
-        return _is_test(self.model.project.files[path])
+        return is_of_tests(self.model.project.files[path])
 
     def module(self, path: str, word: str = "") -> Module | None:
         """One of the files; None if it is not among them, lacks the word or cannot be parsed."""
@@ -369,7 +368,7 @@ def _storing(name: str) -> Callable[[bytes], bool]:
 
 def is_test(module: Module) -> bool:
     """Whether the file holds tests, where fixed seeds are meant."""
-    return _is_test(module.display)
+    return module.is_test
 
 
 def built_outside_tests(model: Model, objects: Iterable[Obj]) -> Iterator[tuple[Obj, Call, Module]]:
@@ -379,10 +378,6 @@ def built_outside_tests(model: Model, objects: Iterable[Obj]) -> Iterator[tuple[
             module = model.module_of(obj.site.scope)
             if not is_test(module):
                 yield obj, obj.site, module
-
-
-def _is_test(shown: str) -> bool:
-    return _TEST_PATH.search(shown.replace("\\", "/")) is not None
 
 
 def in_test_function(model: Model, scope: Scope) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from sampler_lint import catalog
@@ -45,22 +45,26 @@ def kinds(model: Model, expr: Expr) -> set[str]:
     """What kinds of number an expression may be.
 
     ``local rank``, ``local size``, ``rank``, ``world size``, ``device count``, ``none`` or
-    ``unknown``.
+    ``unknown``. The number that stands for it in a run of one process says nothing beside it.
     """
     if isinstance(expr, Attr) and expr.name == "local_rank" and _is_launcher_option(model, expr):
         return {"local rank"}
-    values = model.flow.values(expr)
-    return {_kind(model, value) for value in values} or {"unknown"}
+    return _kinds(model, model.flow.values(expr))
 
 
 def kinds_of_part(model: Model, expr: Expr, path: tuple[int, ...]) -> set[str]:
     """The same of the part of a value that ``a, b = value`` gives to one of the names."""
-    return {_kind(model, value) for value in model.flow.part(expr, path)} or {"unknown"}
+    return _kinds(model, model.flow.part(expr, path))
+
+
+def _kinds(model: Model, values: Iterable[Value]) -> set[str]:
+    return {_kind(model, value) for value in values} - {"one process"} or {"unknown"}
 
 
 def _kind(model: Model, value: Value) -> str:
     if isinstance(value, Lit):
-        return "none" if value.value is None else "unknown"
+        is_number = type(value.value) is int and value.value in {-1, 0, 1}
+        return "none" if value.value is None else "one process" if is_number else "unknown"
     if isinstance(value, Ext):
         return catalog.number(value.dotted) or "unknown"
     if not isinstance(value, ExtObj):

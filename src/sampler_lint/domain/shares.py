@@ -124,6 +124,33 @@ def parameters(model: Model, sampler: Obj) -> dict[str, Expr | None]:
     return dict.fromkeys(model.flow.params(sampler.cls) or ())
 
 
+class Numbers(NamedTuple):
+    """What a sampler is told of its rank and of the ranks: None where it is told nothing."""
+
+    rank_name: str
+    rank: Expr | None
+    size: Expr | None
+
+
+def numbers(model: Model, sampler: Obj, through: Call | None = None) -> Numbers | None:
+    """The parameters of a sampler that shards by them, with what stands for each.
+
+    None where it takes other numbers, or may be told them unseen. ``through`` is the call of a
+    factory that builds the sampler.
+    """
+    found: dict[Role, tuple[str, Expr | None]] = {}
+    for name, default in parameters(model, sampler).items():
+        role = role_of(name)
+        if role in {Role.RANK, Role.WORLD_SIZE}:
+            if role in found or model.flow.may_be_passed(sampler, name):
+                return None
+            given = model.flow.argument(sampler, name)
+            found[role] = name, default if given is None else as_passed(model.flow, given, through)
+    if found.keys() != {Role.RANK, Role.WORLD_SIZE}:
+        return None
+    return Numbers(*found[Role.RANK], found[Role.WORLD_SIZE][1])
+
+
 class OneRank(NamedTuple):
     """The rank that a sampler is told in every process of a program of several."""
 
@@ -141,18 +168,10 @@ def one_rank(model: Model, sampler: Obj, through: Call | None) -> OneRank | None
 
     ``through`` is the call of a factory that builds the sampler.
     """
-    params = parameters(model, sampler)
-    found: dict[Role, tuple[str, Expr | None]] = {}
-    for name, default in params.items():
-        role = role_of(name)
-        if role in {Role.RANK, Role.WORLD_SIZE}:
-            if role in found or model.flow.may_be_passed(sampler, name):
-                return None
-            given = model.flow.argument(sampler, name)
-            found[role] = name, default if given is None else as_passed(model.flow, given, through)
-    if found.keys() != {Role.RANK, Role.WORLD_SIZE}:
+    told = numbers(model, sampler, through)
+    if told is None:
         return None
-    (name, rank), (_, size) = found[Role.RANK], found[Role.WORLD_SIZE]
+    name, rank, size = told
     known = model.flow.constants(rank) if rank is not None else None
     if rank is None or known is None or len(known) != 1:
         return None

@@ -19,7 +19,7 @@ from sampler_lint.domain.concepts import (
     SAMPLER,
     Concept,
 )
-from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_calls import is_nothing
 from sampler_lint.domain.model import (
@@ -34,6 +34,7 @@ from sampler_lint.domain.model import (
 )
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
+from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
@@ -423,6 +424,8 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
                 when, advice = " in a run of one process", _TEST
             elif _is_told(model, call, loader, loaders):
                 said, when, advice = "without a sampler", "", _GIVE
+                if model.passed_to(loader, "batch_sampler"):
+                    said, advice = "with a `batch_sampler` instead", _TEST
             else:
                 continue
             yield Suspect(
@@ -454,30 +457,38 @@ def _may_have_another(model: Model, call: Call, loader: Obj, given: Collection[V
 
 
 def _is_told(model: Model, call: Call, loader: Obj, loaders: Collection[Value]) -> bool:
-    """Whether the call runs for a loader, too, that never gets a sampler, where others get theirs.
+    """Whether the call runs for a loader, too, that never gets a sampler.
 
-    Only several processes come to it.
+    Only several processes come to it; other loaders get theirs, or this one a batch sampler, which
+    carries no epoch either.
     """
+    in_batches = model.passed_to(loader, "batch_sampler")
     site, asked = loader.site, [test for test, _ in tests(call)]
     if (
         site is None
         or is_test(model.module_of(site.scope))
         or any(model.flow.may_be_passed(loader, name) for name in ("sampler", "batch_sampler"))
-        or model.argument(loader, "batch_sampler") is not None
+        or (model.argument(loader, "batch_sampler") is not None and not in_batches)
+        or any(epoch_path(model, each) is not None for each in in_batches)
         or is_expected(model, call, AttributeError)
         or not any(is_about_processes(model, test) for test in asked)
         or any(ITERATED.is_mentioned(test) for test in asked)
-        or not any(
-            model.is_a(value, DISTRIBUTED_SAMPLER) is True
-            for other in loaders
-            if isinstance(other, Obj) and other.site is not site
-            for value in model.passed_to(other, "sampler")
+        or not (
+            in_batches
+            or any(
+                model.is_a(value, DISTRIBUTED_SAMPLER) is True
+                for other in loaders
+                if isinstance(other, Obj) and other.site is not site
+                for value in model.passed_to(other, "sampler")
+            )
         )
     ):
         return False
     return any(
         not any(map(is_guarded, (site, *calls))) and not contradict(model, [site, *calls], [call])
-        for _, calls in chains(model, site.scope)
+        for _, calls in chains(
+            model, site.scope, lambda call, below: not excludes(model, call, (*below, site)[0])
+        )
         if calls
     )
 

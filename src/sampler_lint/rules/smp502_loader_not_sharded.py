@@ -14,7 +14,13 @@ from sampler_lint.domain.concepts import DRAW, FIRST_RANK, PROCESSES, RANK, WORL
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.evaluated import evaluated_in_sight
 from sampler_lint.domain.fixed_orders import keeps_order
-from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import (
+    DATA_LOADER,
+    DISTRIBUTED_SAMPLER,
+    SAMPLER,
+    Model,
+    scopes_inside,
+)
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.ranks import (
     built_classes,
@@ -24,7 +30,7 @@ from sampler_lint.domain.ranks import (
     knows_ranks,
     starts,
 )
-from sampler_lint.domain.shares import one_rank, shares_out
+from sampler_lint.domain.shares import numbers, one_rank, shares_out
 from sampler_lint.domain.splits import opens_table
 from sampler_lint.domain.undivided import (
     Left,
@@ -111,7 +117,7 @@ class LoaderNotSharded(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at the numbers that samplers shard by, and at loaders without such a sampler."""
         for obj in model.constructions():
-            if obj.site is not None and model.is_a(obj, DISTRIBUTED_SAMPLER) is True:
+            if obj.site is not None and model.is_a(obj, SAMPLER) is True:
                 yield from _check_numbers(model, obj)
         yield from _slices_by_local_rank(model)
         yield from _with_one_rank(model)
@@ -131,12 +137,18 @@ class LoaderNotSharded(Rule):
 def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
     assert sampler.site is not None
     module = model.module_of(sampler.site.scope)
-    rank, size = (model.flow.argument(sampler, name) for name in ("rank", "num_replicas"))
+    told = numbers(model, sampler)
+    if told is None:
+        return
+    rank, size = told.rank, told.size
     given = {
         name: kinds(model, value) if value is not None else {"none"}
         for name, value in (("rank", rank), ("num_replicas", size))
     }
-    if any(model.flow.may_be_passed(sampler, name) for name in given):
+    if not {*given["rank"], *given["num_replicas"]} & {"local rank", "device count"}:
+        return
+    asks_itself = model.is_a(sampler, DISTRIBUTED_SAMPLER) is True
+    if not (asks_itself or shares_out(model, sampler)):
         return
     if any(
         not program_files(model).run_apart(module, model.module_of(call.scope))
@@ -148,16 +160,17 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
             yield Suspect(
                 module,
                 rank,
-                f"`rank={unparse(rank)}` is the rank within the node, and `{sampler.name}` shards "
-                f"over all processes",
+                f"`{told.rank_name}={unparse(rank)}` is the rank within the node, and "
+                f"`{sampler.name}` shards over all processes",
                 effect=_OF_LOCAL_RANK,
-                advice="pass the global rank, or leave `rank` out",
+                advice="pass the global rank" + (", or leave `rank` out" if asks_itself else ""),
             )
         elif given["num_replicas"] == {"local size"}:
             yield Suspect(
                 module,
                 rank,
-                f"`{sampler.name}` shards over the processes of one node: `rank={unparse(rank)}`",
+                f"`{sampler.name}` shards over the processes of one node: "
+                f"`{told.rank_name}={unparse(rank)}`",
                 grade=Grade.LIKELY,  # each node may have data of its own
                 effect="on several nodes each node reads all samples",
                 advice="pass the global rank and the number of all processes, or leave both out",
@@ -257,16 +270,16 @@ def _with_one_rank(model: Model) -> Iterator[Suspect]:
             if site is None or _is_for_one(site) or is_test(model.module_of(site.scope)):
                 continue
             through = sampler.through or loader.through
-            numbers = one_rank(model, sampler, through)
-            if numbers is None or numbers.rank in told or not shares_out(model, sampler):
+            found = one_rank(model, sampler, through)
+            if found is None or found.rank in told or not shares_out(model, sampler):
                 continue
-            told.add(numbers.rank)
-            dropped = through if model.flow.argument(sampler, numbers.name) else None
-            call = site if numbers.is_given or dropped is None else dropped
-            said = f"{numbers.name}{'=' if numbers.is_given else '` is `'}{numbers.value}"
+            told.add(found.rank)
+            dropped = through if model.flow.argument(sampler, found.name) else None
+            call = site if found.is_given or dropped is None else dropped
+            said = f"{found.name}{'=' if found.is_given else '` is `'}{found.value}"
             yield Suspect(
                 model.module_of(call.scope),
-                numbers.rank if numbers.is_given else call.func,
+                found.rank if found.is_given else call.func,
                 f"`{sampler.name}` takes the share of one rank in every process: `{said}`",
                 why=(Related(model.place_of(sampler), "the sampler is built here"),),
                 effect="all ranks read the same samples, and the others are never read",

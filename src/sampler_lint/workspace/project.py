@@ -53,7 +53,7 @@ from sampler_lint.workspace.import_paths import Importer, ImportPaths, Place
 from sampler_lint.workspace.import_scan import imports_in
 from sampler_lint.workspace.partition import Partition
 from sampler_lint.workspace.readable import syntax_error
-from sampler_lint.workspace.relevance import Mattering, that_matter
+from sampler_lint.workspace.relevance import Mattering, is_of_tests, that_matter
 
 PlacedT = TypeVar("PlacedT", Call, Store)
 
@@ -112,6 +112,11 @@ class Module:
             any(isinstance(stmt, If) and is_main_guard(stmt) for stmt in self.facts.body)
             or "print" in self.facts.called
         )
+
+    @cached_property
+    def is_test(self) -> bool:
+        """Whether the file holds tests."""
+        return is_of_tests(self.display)
 
     def says(self, word: str) -> bool:
         """Whether a word is somewhere in the file's text."""
@@ -674,7 +679,7 @@ class Project:
         return self._outer_by_program[attribute].get(program, [])
 
     def calls_in(self, program: str, name: str) -> list[Call]:
-        """:meth:`calls_named`, in one program."""
+        """:meth:`calls_named`, in one program, its tests aside if it has anything else."""
         if name not in self._calls_by_program:
             self._calls_by_program[name] = self._by_program(self.calls_named(name))
         return self._calls_by_program[name].get(program, [])
@@ -682,9 +687,16 @@ class Project:
     def _by_program(self, items: Iterable[PlacedT]) -> dict[str, list[PlacedT]]:
         sorted_in: dict[str, list[PlacedT]] = {}
         for item in items:
-            program = self.program_of(self.module_of(item.scope))
-            sorted_in.setdefault(program, []).append(item)
+            module = self.module_of(item.scope)
+            program = self.program_of(module)
+            if not module.is_test or program not in self._untested:
+                sorted_in.setdefault(program, []).append(item)
         return sorted_in
+
+    @cached_property
+    def _untested(self) -> frozenset[str]:
+        """The programs with other files than tests."""
+        return frozenset(self.program_of(each) for each in self.candidates if not each.is_test)
 
     def stores_of(self, attribute: str) -> list[Store]:
         """Every assignment to ``….attribute`` in the candidate files."""

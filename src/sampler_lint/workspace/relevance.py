@@ -8,6 +8,7 @@ without such a word in its code matters only beside one that has some.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -18,6 +19,14 @@ from sampler_lint.workspace.import_scan import imports_in, without_prose
 
 Told: TypeAlias = "Callable[[str, bytes | None], list[Imported] | None]"
 """Says what a file imports, by its path and its content where that was read."""
+
+
+_TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
+
+
+def is_of_tests(shown: str) -> bool:
+    """Whether a file, by its path as findings show it, holds tests."""
+    return _TEST_PATH.search(shown.replace("\\", "/")) is not None
 
 
 class Mattering(NamedTuple):

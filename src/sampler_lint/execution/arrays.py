@@ -262,7 +262,10 @@ def _unsqueeze(run: Run, array: Any, *axis: Any, **keywords: Any) -> Any:
 
 @ARRAYS(Cost.BY_ITEM)
 def _arange(run: Run, *bounds: Any, **keywords: Any) -> Array:
-    numbers = [plain(bound) for bound in bounds]
+    names = ("start", "end", "step") if len(bounds) > 1 else ("end",)
+    given = {"start": 0, "step": 1, **keywords, **dict(zip(names, bounds, strict=False))}
+    ends = given.get("end", given.get("stop"))
+    numbers = [plain(bound) for bound in (given["start"], ends, given["step"])]
     if not all(isinstance(number, int) for number in numbers):
         raise CannotTellError("arange()")
     return Array(run.listed(range(*numbers)))

@@ -257,6 +257,9 @@ class Expressions(Run):
             return operators.binary(type(op), left, right)
         except ZeroDivisionError as error:
             raise RaisedError("ZeroDivisionError", node) from error
+        except RaisedError as error:
+            error.node = node
+            raise
 
     def _unary(self, node: ast.UnaryOp, frame: Frame) -> Any:
         value = self.value(node.operand, frame)

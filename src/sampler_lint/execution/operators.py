@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, LARGEST_EXPONENT, LARGEST_NUMBER
-from sampler_lint.execution.errors import CannotTellError
+from sampler_lint.execution.errors import CannotTellError, RaisedError
 from sampler_lint.execution.values import UNKNOWN, Array, Size, Told, plain, weigh
 
 _NUMBERS = frozenset({int, float, bool})
@@ -68,6 +68,7 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
     Raises:
         CannotTellError: it is not known, or too large.
         ZeroDivisionError: as in Python.
+        RaisedError: arrays whose sizes do not go together.
     """
     function = _BINARY.get(kind)
     if function is None:
@@ -197,7 +198,7 @@ def _broadcast(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Ar
             side.items * longest if len(side.items) == 1 else side.items for side in (left, right)
         ]
         if len(sides[0]) != len(sides[1]):
-            raise CannotTellError("arrays of different lengths")
+            raise RaisedError("RuntimeError")
         pairs = list(zip(*sides, strict=True))
     elif both and len(left.shape) < len(right.shape):
         BUDGET.items(len(right.items))

@@ -473,6 +473,8 @@ class SetUp:
             World(base, 4, 4),
             # Batches of whatever power of two: one is not full, and an odd number are.
             World(2 * base - 1, 2, 4),
+            # Neither the samples of a rank nor its batches divide evenly.
+            World(3 * base // 2 + 5, 2, 4),
         )
 
     def _built(self, name: str, note: str, world: World, rank: int) -> Any:

@@ -213,8 +213,8 @@ def read_other(model: Model, cls: Class, editor: Editor) -> Fix | None:
         return None
     read, name = found
     lines = statements(stmt for method in cls.methods for stmt in method.body)
-    if any(_is_twin(node, read, name) for node in nodes_in(lines)):
-        return None  # a number is hardly meant to be taken times itself
+    if any(_is_odd(node, read, name) for node in nodes_in(lines)):
+        return None
     module = model.module_of(cls)
     code = f"{text_of(module.source, read.value)}.{name}"
     editor.at(module).replace(read, code)
@@ -222,7 +222,10 @@ def read_other(model: Model, cls: Class, editor: Editor) -> Fix | None:
     return editor.fix(title, Applicability.UNSAFE, "something else may be what is wrong")
 
 
-def _is_twin(node: Expr, read: Attr, name: str) -> bool:
-    """Whether an operation takes a read and the attribute ``name`` of the same object."""
-    sides = (node.left, node.right) if isinstance(node, Bin) else ()
-    return read in sides and any(isinstance(one, Attr) and one.name == name for one in sides)
+def _is_odd(node: Expr, read: Attr, name: str) -> bool:
+    """Whether an operation would take a number times itself, or something from a rank."""
+    if not isinstance(node, Bin) or read not in (node.left, node.right):
+        return False
+    if node.op == "Sub" and read is node.left and role_of(name) is Role.RANK:
+        return True
+    return any(isinstance(one, Attr) and one.name == name for one in (node.left, node.right))

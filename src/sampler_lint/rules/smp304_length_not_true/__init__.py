@@ -22,6 +22,7 @@ from sampler_lint.rules.smp304_length_not_true.tried import (
     holds,
     one_too_many,
     runs_dry,
+    size_at_first,
     true_once,
     untrue_length,
     yields_nothing,
@@ -101,6 +102,7 @@ class LengthNotTrue(Rule):
                 or untrue_length(model, module, cls)
                 or yields_nothing(model, module, cls)
                 or true_once(model, cls)
+                or size_at_first(model, module, cls)
                 or one_too_many(model, cls)
                 or always_off(model, cls)
                 or runs_dry(model, cls)

@@ -259,6 +259,34 @@ def _is_true_once(trial: Trial) -> bool:
     )
 
 
+def size_at_first(model: Model, module: Module, cls: Class) -> Suspect | None:
+    """A length that is the data's own until a pass sets it to what it yields."""
+    trials = model.trials(cls).again
+    length, iterate = (defined_by(model, cls, name) for name in ("__len__", "__iter__"))
+    if iterate is None or not trials or not all(map(_says_the_size_first, trials)):
+        return None
+    first = trials[0].turns[0]
+    where, node = place(model, module, cls, length, iterate, trials[0])
+    return Suspect(
+        where,
+        node,
+        f"`len()` of `{cls.name}` says {first.length} before its first pass, which yields "
+        f"{first.count}",
+        grade=Grade.LIKELY if trials[0].from_data else Grade.CERTAIN,
+        effect=f"only then it says what comes; {_STEPS}",
+        advice="compute it in `__init__`, too",
+    )
+
+
+def _says_the_size_first(trial: Trial) -> bool:
+    first = trial.turns[0]
+    return (
+        trial.raised is None
+        and first.length == trial.world.samples != first.count
+        and first.later == first.count
+    )
+
+
 def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
     """Whether what there is to yield may be stored by another method, or from outside."""
     run = reach(model, cls, "__init__", "__iter__", "__len__", "set_epoch")

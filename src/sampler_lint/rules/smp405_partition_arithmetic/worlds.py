@@ -91,6 +91,10 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if broken is not None:
         yield _missing_entry(module, cls, broken)
         return
+    added = next(filter(_adds_unlike, known), None)
+    if added is not None and any(trial.raised is None for trial in known):
+        yield _added(module, cls, added)
+        return
     for trial in trials.stuck:
         suspect = _endless(trial)
         if suspect is not None:
@@ -318,6 +322,30 @@ def _missing_entry(module: Module, cls: Class, trial: Trial) -> Suspect:
         f"`{cls.name}` works with two ranks, and fails with more ({error.kind})",
         effect=f"so with {trial.story}",
         advice="make an entry for each rank",
+    )
+
+
+def _adds_unlike(trial: Trial) -> bool:
+    """Whether arrays of different lengths are added, which is by item: a list would be extended."""
+    error = trial.raised
+    return (
+        error is not None
+        and error.kind == "RuntimeError"
+        and isinstance(error.node, (ast.BinOp, ast.AugAssign))
+        and isinstance(error.node.op, ast.Add)
+    )
+
+
+def _added(module: Module, cls: Class, trial: Trial) -> Suspect:
+    node = trial.raised.node if trial.raised is not None else None
+    is_own = node is not None and cls.row <= getattr(node, "lineno", 0) <= cls.end_row
+    return Suspect(
+        module,
+        node_of(node) if is_own and node is not None else name_of(module, cls),
+        f"`{cls.name}` adds two arrays of different lengths item by item",
+        grade=Grade.LIKELY if trial.from_data or trial.parts_guessed else Grade.CERTAIN,
+        effect=f"with {trial.story}, RuntimeError: `+` extends a list, but no array",
+        advice="join them by `torch.cat`, or add lists (`.tolist()`)",
     )
 
 

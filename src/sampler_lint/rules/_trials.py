@@ -13,6 +13,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import equal_steps
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk

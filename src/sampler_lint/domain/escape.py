@@ -371,8 +371,17 @@ def _parts(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
             yield expr, True
             continue
         # Storing hands nothing on: `sampler = …` and `sampler.epoch = …`.
-        for part in children(expr):
-            yield part, not isinstance(expr, Attr)
+        for target in _taken_apart(expr):
+            for part in children(target):
+                yield part, not isinstance(target, Attr)
+
+
+def _taken_apart(target: Expr) -> Iterator[Expr]:
+    if isinstance(target, Seq):
+        for item in target.items:
+            yield from _taken_apart(item)
+    else:
+        yield target
 
 
 def _targets(stmt: Stmt) -> list[Expr]:

@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import EVERYWHERE, Hop, depends_on, only
-from sampler_lint.analysis.values import Ext, FuncRef
-from sampler_lint.domain.concepts import PROCESSES, RANGES, RANK, SETS_EPOCH, WORKERS, WORLD_SIZE
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Value
+from sampler_lint.domain.concepts import RANGES, RANK, SETS_EPOCH, WORKERS, WORLD_SIZE
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.ranks import text_of_scope
 from sampler_lint.domain.splits import opens_stream
 from sampler_lint.domain.turns import repeats
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import statements
+from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
+    Class,
     Const,
     Expr,
     ExprStmt,
@@ -91,7 +91,7 @@ def _is_shared_out(model: Model, data: Expr) -> bool:
 
 
 def _tells_ranks_apart(expr: Expr) -> bool:
-    return RANK.is_mentioned(expr) or WORLD_SIZE.is_mentioned(expr) or RANK.is_call(expr)
+    return RANK.is_mentioned(expr) or RANK.is_call(expr)
 
 
 @remembered
@@ -112,28 +112,39 @@ def _part(model: Model, expr: Expr) -> str | None:
 
 
 def _of_stages(model: Model, call: Call) -> Pipeline | None:
-    given = [_unpacked(model, arg.value) if arg.stars == 1 else [arg.value] for arg in call.args]
-    if None in given or any(arg.keyword or arg.stars == 2 for arg in call.args):
+    if any(arg.keyword or arg.stars == 2 for arg in call.args):
         return None
-    stages = [only(model.flow, each, Hop.ASSIGNED) for some in given for each in some or ()]
-    names = [_part(model, stage) for stage in stages]
-    if not names or names[0] not in catalog.SHARD_LISTS:
+    stages: set[Value] = set()
+    for arg in call.args:
+        found = _put_in(model, arg.value) if arg.stars else model.flow.values(arg.value)
+        if not found:
+            return None
+        stages |= found
+    names = {_stage_name(value): value for value in stages}
+    lists = [name for name in names if name is not None and name.endswith(_LIST_OF_SHARDS)]
+    if not lists or not catalog.SHARD_LISTS.issuperset(lists):
         return None
-    if any(
-        name is None and not _is_blind(model, stage)
-        for name, stage in zip(names, stages, strict=True)
-    ):
+    if any(_stage_name(each) is None and not _is_blind(model, each) for each in stages):
         return None
-    counting = [
-        stage
-        for name, stage in zip(names, stages, strict=True)
-        if name == "detshuffle" and isinstance(stage, Call)
-    ]
-    counts = counting[0] if counting else None
+    counting = names.get("detshuffle")
+    counts = counting.site if isinstance(counting, ExtObj) else None
     return Pipeline(call, "split_by_node" in names, "split_by_worker" in names, counts)
 
 
-def _unpacked(model: Model, given: Expr) -> list[Expr] | None:
+_LIST_OF_SHARDS = ("ShardList", "Shards")
+
+
+def _put_in(model: Model, given: Expr) -> set[Value]:
+    """What a list holds, be it put in later, or what a function yields: nothing if not known."""
+    found: set[Value] = set()
+    for value in model.flow.values(given):
+        if not isinstance(value, Pack):
+            return {*_yielded(model, given)}
+        found |= model.flow.held_in(value)
+    return found
+
+
+def _yielded(model: Model, given: Expr) -> Iterator[Value]:
     """What a function yields one after the other, and nothing else, for ``*function()``."""
     call = only(model.flow, given, Hop.ASSIGNED)
     callees = model.flow.callees(call) if isinstance(call, Call) else []
@@ -141,15 +152,35 @@ def _unpacked(model: Model, given: Expr) -> list[Expr] | None:
     values = [step.value for step in steps if isinstance(step, ExprStmt)]
     yields = [each for each in values if isinstance(each, Yield) and not each.delegates]
     found = [each.value for each in yields if each.value is not None]
-    return found if len(found) == len(steps) > 0 else None
+    if len(found) == len(steps):
+        yield from (value for each in found for value in model.flow.values(each))
 
 
-def _is_blind(model: Model, stage: Expr) -> bool:
+def _stage_name(value: Value) -> str | None:
+    """The name of a part of webdataset that a value is, or was made by."""
+    package, _, name = value.dotted.partition(".") if isinstance(value, Ext | ExtObj) else ("",) * 3
+    return name.rpartition(".")[2] if package == _PACKAGE else None
+
+
+def _is_blind(model: Model, stage: Value) -> bool:
     """Whether a stage of the tree's own certainly asks for no rank and no worker."""
-    values = model.flow.values(stage.func if isinstance(stage, Call) else stage)
-    texts = [text_of_scope(model, v.function) for v in values if isinstance(v, FuncRef)]
-    return len(texts) == len(values) > 0 and not any(
-        PROCESSES.says(text) or WORKERS.says(text) for text in texts
+    bases: list[object] = []
+    if isinstance(stage, FuncRef):
+        bases = [stage.function]
+    elif isinstance(stage, Obj) and isinstance(stage.cls, Class):
+        mro = model.flow.mro(stage.cls)
+        bases = [each for each in mro if not str(each).startswith(f"{_PACKAGE}.")]
+    scopes = [each for each in bases if isinstance(each, (Function, Class))]
+    return len(scopes) == len(bases) > 0 and not any(map(_asks_for_part, scopes))
+
+
+def _asks_for_part(scope: Function | Class) -> bool:
+    """Whether any name in the code is one of a rank or a worker, or of how many there are."""
+    functions = [scope] if isinstance(scope, Function) else scope.methods
+    return any(
+        RANK.is_call(node) or any(of.names(node) for of in (RANK, WORLD_SIZE, WORKERS))
+        for function in functions
+        for node in nodes_in(statements(function.body))
     )
 
 

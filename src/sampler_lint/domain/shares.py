@@ -18,6 +18,7 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, Obj, Pack, Value
 from sampler_lint.domain.concepts import ITERATES, WORLD_SIZE
+from sampler_lint.domain.escape import is_left
 from sampler_lint.domain.injection import Switch, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass
@@ -257,7 +258,7 @@ def given_to_sharders(
         if not found or _is_off(model, call, found[0]):
             continue
         for place, arg in enumerate(call.args):
-            if arg.stars == 2 or is_left_there(call, place):
+            if arg.stars == 2 or is_left_there(model, call, place):
                 continue
             for loader in _loaders(model, arg.value):
                 yield call, found[0], loader
@@ -298,12 +299,12 @@ def _is_off(model: Model, call: Call, sharder: catalog.Sharder) -> bool:
     return call.has_double_star or (given is not None and model.flow.constants(given) != {True})
 
 
-def is_left_there(call: Call, place: int) -> bool:
+def is_left_there(model: Model, call: Call, place: int) -> bool:
     """Whether the program goes on with what it gave, and not with what it gets back for it."""
     target = _target(call, place)
     if target is None:
         return isinstance(call.stmt, ExprStmt) and call.stmt.value is call
-    return isinstance(target, Name) and target.id.startswith("_")
+    return isinstance(target, Name) and (target.id.startswith("_") or is_left(model, target))
 
 
 def _target(call: Call, place: int) -> Expr | None:

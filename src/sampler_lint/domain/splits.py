@@ -437,6 +437,6 @@ def _is_alike(model: Model, value: Value) -> bool:
             lookup(model, value.cls, "__iter__", None) is None
             or whole_pass(model, value) is not None
         )
-    if isinstance(value, ExtObj):
+    if isinstance(value, (Ext, ExtObj)):
         return _is_apart(value) and value.dotted.rpartition(".")[2] not in _NOT_WHOLE
     return isinstance(value, Pack)

@@ -420,7 +420,7 @@ def _may_be_handed(model: Model, module: Module, framework: str, loader: Obj) ->
         # What is called is not a function of the tree: its body is asked itself.
         if last_name(call.func) in names and not model.flow.callees(call)
         for place, arg in enumerate(call.args)
-        if not is_left_there(call, place)
+        if not is_left_there(model, call, place)
     )
 
 

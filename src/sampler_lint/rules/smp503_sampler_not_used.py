@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TypeAlias
 
 from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Obj, Unknown, Why
@@ -18,7 +19,7 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import leftmost, same, unparse
+from sampler_lint.syntax.navigation import leftmost, same, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Compare,
@@ -121,18 +122,21 @@ def _overwritten(model: Model, obj: Obj, instead: Stmt) -> Suspect:
 
 
 def _loader_beside(model: Model, obj: Obj) -> Obj | None:
-    """A loader over the same dataset that is built in the same function without a sampler."""
+    """A loader over the same dataset that is built there without a sampler.
+
+    In the same function, or by another method from the same attribute.
+    """
     dataset = model.flow.argument(obj, "dataset")
     if dataset is None or obj.site is None:
         return None
-    beside = _without_sampler(model).get((obj.site.scope, unparse(dataset)), ())
+    beside = _without_sampler(model).get(_name_in(obj.site.scope, dataset), ())
     return next((loader for loader, over in beside if same(over, dataset)), None)
 
 
 @remembered
-def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Expr]]]:
-    """The loaders that get no sampler, with their dataset, by where they are built over what."""
-    found: dict[tuple[Scope, str], list[tuple[Obj, Expr]]] = {}
+def _without_sampler(model: Model) -> dict[_Named, list[tuple[Obj, Expr]]]:
+    """The loaders that get no sampler, with their dataset, by what that is called where."""
+    found: dict[_Named, list[tuple[Obj, Expr]]] = {}
     for loader in model.loaders:
         over = model.flow.argument(loader, "dataset")
         if loader.site is None or over is None:
@@ -141,8 +145,17 @@ def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Ex
             model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
             for name in ("sampler", "batch_sampler")
         ):
-            found.setdefault((loader.site.scope, unparse(over)), []).append((loader, over))
+            found.setdefault(_name_in(loader.site.scope, over), []).append((loader, over))
     return found
+
+
+_Named: TypeAlias = "tuple[Scope, str]"
+
+
+def _name_in(scope: Scope, dataset: Expr) -> _Named:
+    """A dataset's name, and the function, or for ``self.dataset`` the class, where it is one."""
+    root = leftmost(dataset)
+    return (self_class(root) if root is not dataset else None) or scope, unparse(dataset)
 
 
 def _has_another(model: Model, obj: Obj) -> bool:
@@ -152,7 +165,12 @@ def _has_another(model: Model, obj: Obj) -> bool:
 
     def is_over(each: Obj) -> bool:
         over = model.flow.argument(each, "dataset")
-        return dataset is not None and over is not None and same(over, dataset)
+        return (
+            dataset is not None
+            and over is not None
+            and each.site is not None
+            and _name_in(each.site.scope, over) == _name_in(site.scope, dataset)
+        )
 
     return any(
         other.site is not None
@@ -161,7 +179,7 @@ def _has_another(model: Model, obj: Obj) -> bool:
         and not contradict(model, [site], [other.site, made.site])
         and _shards(model, other)
         for made in model.loaders
-        if made.site is not None and made.site.scope is site.scope and is_over(made)
+        if made.site is not None and is_over(made)
         for other in model.passed_to(made, "sampler")
         if isinstance(other, Obj)
     )
@@ -219,7 +237,7 @@ def _pass(model: Model, obj: Obj, target: Name | Attr, loader: Obj, editor: Edit
     root, over = leftmost(target), model.flow.argument(loader, "dataset")
     assert over is not None
     if (
-        len(_without_sampler(model)[site.scope, unparse(over)]) > 1
+        len(_without_sampler(model)[_name_in(site.scope, over)]) > 1
         or model.role(obj) != "sampler"
         or not surely_runs_before(made.stmt, site.stmt)
         or (isinstance(target, Name) and len(target.scope.bindings.get(target.id, ())) != 1)

@@ -71,7 +71,7 @@ MEANINGS = FLAGS | OBJECTS | NUMBERS - {Role.NUMBER}
 #: How each is spelled, the first that fits; a space stands for an underscore that may be left out.
 _SPELLED = {
     Role.WORLD_SIZE: "((num|n|total|local|dp|data parallel) )?(replicas?|world( size| sz)?|ranks"
-    "|gpus|processes|procs)|(num|n|total) (shards|nodes)|(num|n) devices"
+    "|shards|gpus|processes|procs)|(num|n|total) nodes|(num|n) devices"
     "|(dp|data parallel|local) size|shard count|size of world",
     Role.RANK: "(.*_(?<!per_)|global|local|world|dp|dataparallel|shard|replica)?rank( id)?"
     "|(process|shard|replica|device) (id|idx|index)",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, Ext, Obj, Value
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import leaves, nodes_in, same, walk
+from sampler_lint.syntax.navigation import children, expressions, leaves, same
 from sampler_lint.syntax.nodes import (
     Call,
     Choice,
@@ -41,18 +41,38 @@ def tests(place: Stmt | Call) -> Iterator[tuple[Expr, bool]]:
 
 
 def chosen(place: Call) -> Iterator[tuple[Expr, bool]]:
-    """The tests of the conditional expressions that a call stands in."""
+    """The tests of the conditional expressions that a call stands in, the innermost first."""
     stmt = place.stmt
-    for choice in _choices(stmt.scope.module, stmt) if stmt is not None else ():
-        for answer, option in zip((True, False), choice.options, strict=True):
-            if choice.test is not None and any(node is place for node in walk(option)):
-                yield choice.test, answer
+    asked = _choices(stmt.scope.module, stmt).get(place) if stmt is not None else None
+    while asked is not None:
+        yield asked.test, asked.answer
+        asked = asked.outer
+
+
+class _Asked(NamedTuple):
+    """A test that decides whether an expression is evaluated, and the one around it."""
+
+    test: Expr
+    answer: bool
+    outer: _Asked | None
 
 
 @remembered
-def _choices(_: ModuleFacts, stmt: Stmt) -> list[Choice]:
-    """The conditional expressions of a statement."""
-    return [node for node in nodes_in([stmt]) if isinstance(node, Choice) and node.kind == "if"]
+def _choices(_: ModuleFacts, stmt: Stmt) -> dict[Call, _Asked]:
+    """The calls of a statement that stand in conditional expressions: hundreds may be nested."""
+    found: dict[Call, _Asked] = {}
+    todo: list[tuple[Expr, _Asked | None]] = [(expr, None) for expr in expressions(stmt)]
+    while todo:
+        expr, asked = todo.pop()
+        if isinstance(expr, Call) and asked is not None:
+            found[expr] = asked
+        if isinstance(expr, Choice) and expr.kind == "if" and expr.test is not None:
+            todo.append((expr.test, asked))
+            for answer, option in zip((True, False), expr.options, strict=True):
+                todo.append((option, _Asked(expr.test, answer, asked)))
+        else:
+            todo += ((part, asked) for part in children(expr))
+    return found
 
 
 def decided(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:

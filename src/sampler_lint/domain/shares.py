@@ -304,7 +304,10 @@ def is_left_there(model: Model, call: Call, place: int) -> bool:
     target = _target(call, place)
     if target is None:
         return isinstance(call.stmt, ExprStmt) and call.stmt.value is call
-    return isinstance(target, Name) and (target.id.startswith("_") or is_left(model, target))
+    if not isinstance(target, Name):
+        return False
+    is_kept = isinstance(call.args[place].value, (Name, Attr))
+    return target.id.startswith("_") or (is_kept and is_left(model, target))
 
 
 def _target(call: Call, place: int) -> Expr | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Table
-from sampler_lint.syntax.navigation import expressions, same, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Arg,
     Attr,
@@ -236,7 +236,7 @@ def tested_parameters(function: Function) -> list[Param]:
     tests = (
         each.test
         for stmt in statements(function.body)
-        for each in (stmt, *(part for expr in expressions(stmt) for part in walk(expr)))
+        for each in (stmt, *nodes_in([stmt]))
         if isinstance(each, (If, Choice)) and each.test is not None
     )
     names = {each.id for test in tests for each in walk(test) if isinstance(each, Name)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -433,6 +433,14 @@ class Calls(Passing):
             if not self._solving:  # else not all are known yet
                 self._with_all_callers.add(function)
         return [call for call, _, _ in self._callers.get(function, ())]
+
+    def callers_of(self, scope: Scope) -> Iterator[Scope]:
+        """The scopes that call a function."""
+        yield from (c.scope for c in (self.callers(scope) if isinstance(scope, Function) else ()))
+
+    def called_by(self, scope: Scope) -> Iterator[Function]:
+        """The functions that a scope calls."""
+        return (callee for call in scope.calls for callee in self.callees(call))
 
     def _unspelled(self, function: Function) -> Iterable[Call]:
         """The calls near a function that spell nothing it could be called by; none a second time.

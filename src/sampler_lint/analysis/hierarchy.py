@@ -9,6 +9,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.solver import Solver, Var
 from sampler_lint.analysis.values import Base, ClassRef, Ext, Unknown, Value, Why
 from sampler_lint.limits import DEEPEST_NESTING
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import NEUTRAL_BASES
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -131,18 +132,16 @@ class Hierarchy(Solver):
         known = self._families.get(cls)
         if known is not None:
             return known
-        below: dict[Class, None] = {}
-        todo = [cls]
-        while todo:
-            current = todo.pop()
-            for derived in self.project.classes_deriving(current.name):
-                if derived not in below and derived is not cls and current in self.mro(derived):
-                    below[derived] = None
-                    todo.append(derived)
+
+        def derived(base: Class) -> Iterator[Class]:
+            found = self.project.classes_deriving(base.name)
+            return (each for each in found if base in self.mro(each))
+
+        _, *below = closure([cls], derived)
         own = self.mro(cls)
         more = (base for each in below for base in self.mro(each))
         beside = (base for base in more if isinstance(base, Class) and base not in own)
-        found = list(below), [*own, *dict.fromkeys(beside)]
+        found = below, [*own, *dict.fromkeys(beside)]
         if not self._resolving:  # else not all bases are known yet
             self._families[cls] = found
         return found

@@ -9,7 +9,7 @@ from sampler_lint.analysis.arguments import table_entry
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.values import Obj, Table
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
-from sampler_lint.syntax.navigation import expressions, same, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Bin,
     Call,
@@ -87,9 +87,7 @@ def _tables(module: Module, key: str) -> Iterator[Map | Call]:
     if not any(module.says(f"{quote}{key}{quote}") for quote in "'\""):
         return
     for scope in module.facts.scopes:
-        for stmt in statements(scope.body):
-            for expr in expressions(stmt):
-                yield from (node for node in walk(expr) if isinstance(node, Map))
+        yield from (n for n in nodes_in(statements(scope.body)) if isinstance(n, Map))
 
 
 def _strings(value: Expr) -> list[str]:

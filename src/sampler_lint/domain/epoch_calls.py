@@ -18,6 +18,7 @@ from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.samplers import epoch_path, kept_in, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import method_around, self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -407,34 +408,24 @@ def begins_in(model: Model, scope: Scope) -> set[str] | None:
     A function that nothing calls begins in its own file.
     """
     found: set[str] = set()
-    seen, todo = {scope}, [scope]
-    while todo:
-        function = todo.pop()
-        run_by = _run_by(model, function) if isinstance(function, Function) else None
-        if run_by is not None and run_by.is_offered:
+    for each in closure([scope], lambda each: _run_by(model, each).scopes):
+        run_by = _run_by(model, each)
+        if run_by.is_offered:
             return None
-        if run_by is None or not run_by.scopes:
-            found.add(model.module_of(function).path)
-            continue
-        todo += run_by.scopes - seen
-        seen |= run_by.scopes
+        if not run_by.scopes:
+            found.add(model.module_of(each).path)
     return found
 
 
 def leading_to(model: Model, loop: Loop, scope: Scope) -> list[Stmt] | None:
     """The statements of a loop's turns that may run a scope; None if others may, too."""
     found: list[Stmt] = []
-    seen, todo = {scope}, [scope]
-    while todo:
-        function = todo.pop()
-        if function is loop.scope or not isinstance(function, Function):
-            continue
-        run_by = _run_by(model, function)
+    own = {loop.scope}
+    for each in closure({scope} - own, lambda each: _run_by(model, each).scopes - own):
+        run_by = _run_by(model, each)
         if run_by.is_offered:
             return None
         found += (stmt for stmt in run_by.stmts if loop.encloses(stmt))
-        todo += run_by.scopes - seen
-        seen |= run_by.scopes
     return found
 
 
@@ -466,8 +457,10 @@ class _RunBy(NamedTuple):
 
 
 @remembered
-def _run_by(model: Model, function: Function) -> _RunBy:
+def _run_by(model: Model, function: Scope) -> _RunBy:
     """What may run a function; found once, for it is asked on behalf of each loop."""
+    if not isinstance(function, Function):
+        return _RunBy((), frozenset(), False)
     calls = [
         *(call for call in model.flow.callers(function) if _is_accepted(call, function)),
         *(

@@ -52,8 +52,8 @@ from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.wrapping import iterated, iterated_attributes
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import (
-    expressions,
     nodes_in,
     owner_of,
     self_class,
@@ -126,12 +126,8 @@ def _is_endless(loop: While) -> bool:
 def _walked(loop: While) -> Iterator[Name]:
     """The variables that a loop goes over, as a whole or all that is a rank's."""
     for stmt in statements(loop.body):
-        yielded = (
-            node.value
-            for expr in expressions(stmt)
-            for node in walk(expr)
-            if isinstance(node, Yield) and node.delegates
-        )
+        nodes = nodes_in([stmt])
+        yielded = (node.value for node in nodes if isinstance(node, Yield) and node.delegates)
         for order in filter(None, (stmt.iter if isinstance(stmt, For) else None, *yielded)):
             while (inner := _in_other_form(order)) is not None:
                 order = inner
@@ -409,28 +405,22 @@ def _numbered(model: Model, found: Reach) -> Iterator[str]:
 
 def _is_drawn_in(model: Model, found: Reach) -> bool:
     """Whether the code, or what it calls, may draw."""
-    todo, seen = list(found.functions), set(found.functions)
-    while todo and len(seen) < MOST_SEARCHED_FOR_STEP:
-        for call in todo.pop().calls:
-            if DRAW.is_call(call) or DRAW.says(called_name(call)):
-                return True
-            fresh = [callee for callee in model.flow.callees(call) if callee not in seen]
-            seen.update(fresh)
-            todo += fresh
-    return bool(todo)
+    for number, function in enumerate(closure(found.functions, model.flow.called_by)):
+        if number == MOST_SEARCHED_FOR_STEP or any(
+            DRAW.is_call(call) or DRAW.says(called_name(call)) for call in function.calls
+        ):
+            return True
+    return False
 
 
 def _items(model: Model, found: Reach) -> Iterator[tuple[str, Index]]:
     """Each ``self.name[…]`` in the code, with the name; also of a variable that holds it."""
     for function in found.functions:
-        for stmt in statements(function.body):
-            for expr in expressions(stmt):
-                for node in walk(expr):
-                    if not isinstance(node, Index):
-                        continue
-                    for owner in ends(model.flow, node.value, Hop.ASSIGNED):
-                        if isinstance(owner, Attr) and self_class(owner.value) is not None:
-                            yield owner.name, node
+        for node in nodes_in(statements(function.body)):
+            if isinstance(node, Index):
+                for owner in ends(model.flow, node.value, Hop.ASSIGNED):
+                    if isinstance(owner, Attr) and self_class(owner.value) is not None:
+                        yield owner.name, node
 
 
 def _is_numbered(model: Model, index: Index) -> bool:

@@ -20,6 +20,7 @@ from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
 from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope
 from sampler_lint.workspace.import_paths import Place
 
@@ -188,15 +189,10 @@ def _not_called(model: Model, inner: Pass) -> Iterator[Function]:
 
 def _uncalled_above(model: Model, below: Function) -> Iterator[Function]:
     """The functions that lead to one by calls, and that no candidate calls."""
-    found, todo = {below}, [below]
-    while todo:
-        function = todo.pop()
-        callers = model.flow.callers(function)
-        if not callers:
-            yield function
-        new = {call.scope for call in callers if isinstance(call.scope, Function)} - found
-        found |= new
-        todo += new
+    start: list[Scope] = [below]
+    for scope in closure(start, model.flow.callers_of):
+        if isinstance(scope, Function) and not model.flow.callers(scope):
+            yield scope
 
 
 def _awaited(model: Model, programs: set[str]) -> Iterator[Function]:

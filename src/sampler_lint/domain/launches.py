@@ -16,6 +16,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import (
     blocks,
     children,
@@ -217,13 +218,7 @@ class Launches:
         """The part, what mentions it, and so on upwards."""
         known = self._known.get(part)
         if known is None:
-            found, todo = {part}, [part]
-            while todo:
-                for user in self._users(todo.pop()):
-                    if user not in found:
-                        found.add(user)
-                        todo.append(user)
-            known = self._known[part] = frozenset(found)
+            known = self._known[part] = frozenset(closure([part], self._users))
         return known
 
     def _users(self, part: Part) -> Iterator[Part]:

@@ -12,6 +12,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.remembered import remembered
 from sampler_lint.source import NOTEBOOK, SourceError, starts_training
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import leftmost
 from sampler_lint.syntax.nodes import (
     Call,
@@ -56,13 +57,11 @@ class ProgramFiles:
         self._files = [(program, path) for program, path in self._find() if not self._is_test(path)]
         """Each file with its program; a script may start several."""
         self._programs: dict[str, set[str]] = {}
-        self._paths: dict[str, dict[str, int]] = {}
-        """The paths of each program, numbered."""
+        self._paths: dict[str, dict[str, None]] = {}
+        """The paths of each program."""
         for program, path in self._files:
             self._programs.setdefault(path, set()).add(program)
-            paths = self._paths.setdefault(program, {})
-            paths.setdefault(path, len(paths))
-        self._may_store: dict[tuple[str, str], bool] = {}
+            self._paths.setdefault(program, {})[path] = None
 
     @functools.cached_property
     def _importers(self) -> dict[str, set[str]]:
@@ -228,23 +227,6 @@ class ProgramFiles:
             if self.says(path, "seed", "SEED", "Seed"):
                 yield path
 
-    def storing(self, program: str, name: str, among: Iterable[str] | None) -> Iterator[Module]:
-        """The files of a program, or some of them, that may assign to an attribute of that name."""
-        if among is None:
-            yield from self.holding(program, _storing(name))
-            return
-        numbers = self._paths.get(program, {})
-        for path in sorted(numbers.keys() & among, key=numbers.__getitem__):
-            module = self.model.project.module_at(path) if self._stores(path, name) else None
-            if module is not None:
-                yield module
-
-    def _stores(self, path: str, name: str) -> bool:
-        known = self._may_store.get((path, name))
-        if known is None:
-            known = self._may_store[path, name] = self.tells(path, _storing(name))
-        return known
-
     @property
     def programs(self) -> list[str]:
         """The tree's programs."""
@@ -296,13 +278,8 @@ class ProgramFiles:
         """The file itself, and those whose imports lead to it."""
         known = self._leading.get(path)
         if known is None:
-            known = self._leading[path] = {path}
-            todo = [path]
-            while todo:
-                for importer in self._importers.get(todo.pop(), ()):
-                    if importer not in known:
-                        known.add(importer)
-                        todo.append(importer)
+            above = closure([path], lambda each: self._importers.get(each, ()))
+            known = self._leading[path] = set(above)
         return known
 
 
@@ -312,22 +289,12 @@ def program_files(model: Model) -> ProgramFiles:
     return ProgramFiles(model)
 
 
-def files_storing(
-    model: Model, module: Module, name: str, cls: Class | None = None
-) -> list[Module]:
-    """The files, of the programs that a file belongs to, that may assign to such an attribute.
-
-    Of an object of ``cls``, those that may do so in a method.
-    """
+def files_storing(model: Model, module: Module, name: str) -> list[Module]:
+    """The files, of the programs that a file belongs to, that may assign to such an attribute."""
     files = program_files(model)
-    among = None
-    if cls is not None:
-        classes = model.flow.own_mro(cls)
-        among = {model.module_of(base).path for base in classes}
-    programs = files.programs_of(module.path)
-    return [
-        found for program in sorted(programs) for found in files.storing(program, name, among)
-    ] or [module]
+    programs = sorted(files.programs_of(module.path))
+    found = [each for program in programs for each in files.holding(program, _storing(name))]
+    return found or [module]
 
 
 def stores_beside(model: Model, name: str, cls: Class) -> Iterator[Store]:

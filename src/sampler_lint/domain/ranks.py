@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, part_of
@@ -22,6 +23,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.options import looked_up, options
 from sampler_lint.limits import DEEPEST_CHAIN, MOST_REACHED
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import inherited, nodes_in, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -153,16 +155,7 @@ def _joins(model: Model, call: Call, depth: int) -> bool:
 @remembered
 def reached(model: Model, scope: Scope) -> frozenset[Scope]:
     """The scope and every function of the tree that running it may call."""
-    seen: dict[Scope, None] = {scope: None}
-    todo = [scope]
-    while todo and len(seen) < MOST_REACHED:
-        current = todo.pop()
-        for call in current.calls:
-            for callee in model.flow.callees(call):
-                if callee not in seen:
-                    seen[callee] = None
-                    todo.append(callee)
-    return frozenset(seen)
+    return frozenset(islice(closure([scope], model.flow.called_by), MOST_REACHED))
 
 
 def chains(

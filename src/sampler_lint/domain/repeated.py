@@ -13,6 +13,7 @@ from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import Attr, Call, Function, Scope
 
@@ -62,14 +63,7 @@ def _is_before_or_behind(model: Model, found: EpochLoop, other: EpochLoop) -> bo
 
 def _running(model: Model, calls: list[Call]) -> set[Scope]:
     """The scopes that run some calls: of themselves, or by what they call."""
-    running: dict[Scope, None] = {call.scope: None for call in calls}
-    todo = [*running]
-    for scope in todo:
-        for call in model.flow.callers(scope) if isinstance(scope, Function) else ():
-            if call.scope not in running:
-                running[call.scope] = None
-                todo.append(call.scope)
-    return {*running}
+    return {*closure((call.scope for call in calls), model.flow.callers_of)}
 
 
 def _leads_again(

@@ -28,7 +28,8 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
 from sampler_lint.domain.ranks import keeps_ranks_only, knows_ranks, text_of_scope
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
-from sampler_lint.syntax.navigation import expressions, statements, walk
+from sampler_lint.syntax.closure import closure
+from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -345,20 +346,15 @@ def _leaves_it_to_others(model: Model, cls: Class) -> bool:
 def _asking(model: Model, cls: Class) -> Iterator[Function | None]:
     """The functions that a pass runs and that ask for the worker or draw; None if too many."""
     found = reach(model, cls, "__iter__", "__next__")
-    todo, seen = list(found.functions), set(found.functions)
-    while todo:
-        if len(seen) >= MOST_SEARCHED_FOR_STEP:
+    for number, function in enumerate(closure(found.functions, model.flow.called_by)):
+        if number == MOST_SEARCHED_FOR_STEP:
             yield None
             return
-        function = todo.pop()
-        for call in function.calls:
-            name = called_name(call)
-            if WORKERS.says(name) or (DRAW.is_call(call) and not ORDERS.is_call(call)):
-                yield function
-                break
-            fresh = [callee for callee in model.flow.callees(call) if callee not in seen]
-            seen.update(fresh)
-            todo += fresh
+        if any(
+            WORKERS.says(called_name(call)) or (DRAW.is_call(call) and not ORDERS.is_call(call))
+            for call in function.calls
+        ):
+            yield function
 
 
 def _sources(model: Model, function: Function, depth: int) -> Iterator[Expr | None]:
@@ -371,20 +367,19 @@ def _sources(model: Model, function: Function, depth: int) -> Iterator[Expr | No
             yield from _returned(model, given.value, depth)
         return
     for stmt in statements(function.body):
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Yield):
-                    around = (stmt, *stmt.ancestors())
-                    loops = [each for each in around if isinstance(each, (For, While))]
-                    outer = loops[-1] if loops else None
-                    if isinstance(outer, For):
-                        yield outer.iter
-                    elif outer is None and node.delegates:
-                        yield from _returned(model, node.value, depth)
-                        # What fills a list comes from there.
-                        yield from (each.iter for each in function.loops if isinstance(each, For))
-                    else:
-                        yield None
+        for node in nodes_in([stmt]):
+            if isinstance(node, Yield):
+                around = (stmt, *stmt.ancestors())
+                loops = [each for each in around if isinstance(each, (For, While))]
+                outer = loops[-1] if loops else None
+                if isinstance(outer, For):
+                    yield outer.iter
+                elif outer is None and node.delegates:
+                    yield from _returned(model, node.value, depth)
+                    # What fills a list comes from there.
+                    yield from (each.iter for each in function.loops if isinstance(each, For))
+                else:
+                    yield None
 
 
 def _returned(model: Model, expr: Expr | None, depth: int) -> Iterator[Expr | None]:

@@ -19,7 +19,7 @@ from sampler_lint.edits.region import offsets
 from sampler_lint.edits.seed_fixes import spelled, summed
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.source import SourceFile
-from sampler_lint.syntax.navigation import expressions, same, self_class, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -228,19 +228,18 @@ def _with_kept(
     code, others = text_of(source, stmt), dict(others)
     kept = set[str]()
     replaced = {node for one in others for node in walk(one)}
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            if not isinstance(node, Name) or node in replaced or node.id == built.self_name:
-                continue
-            if not means_the_same(node, method):
-                as_name = [s.target for s in built.stores if s.value and same(s.value, node)]
-                held = [one for one in as_name if isinstance(one, Attr) and self_class(one.value)]
-                if built.param(node.id) is None or len(held) > 1:
-                    return None
-                if not held:
-                    kept.add(node.id)
-                name = held[0].name if held else node.id
-                others[node] = f"{built.self_name}.{name}"
+    for node in nodes_in([stmt]):
+        if not isinstance(node, Name) or node in replaced or node.id == built.self_name:
+            continue
+        if not means_the_same(node, method):
+            as_name = [s.target for s in built.stores if s.value and same(s.value, node)]
+            held = [one for one in as_name if isinstance(one, Attr) and self_class(one.value)]
+            if built.param(node.id) is None or len(held) > 1:
+                return None
+            if not held:
+                kept.add(node.id)
+            name = held[0].name if held else node.id
+            others[node] = f"{built.self_name}.{name}"
     begin = offsets(source, stmt)[0]
     places = {offsets(source, node): text for node, text in others.items()}
     for (start, end), text in sorted(places.items(), reverse=True):

@@ -7,7 +7,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import named_in
 from sampler_lint.edits.names import fresh_name, imported_module
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.syntax.navigation import expressions, nodes_in, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import Expr, For, Function, Name, Seq, While, Yield
 
 
@@ -68,7 +68,7 @@ def _read_by(iterate: Function) -> list[Expr]:
     loops: dict[For | While, None] = {}
     handed_on: list[Expr] = []
     for stmt in statements(iterate.body):
-        for node in (inner for expr in expressions(stmt) for inner in walk(expr)):
+        for node in nodes_in([stmt]):
             if not isinstance(node, Yield):
                 continue
             around = [each for each in (stmt, *stmt.ancestors()) if isinstance(each, (For, While))]

@@ -22,7 +22,6 @@ from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import (
     blocks,
     built_by_itself,
-    expressions,
     inherited,
     leaves,
     leftmost,
@@ -248,12 +247,11 @@ def is_asked_first(stmt: Stmt | None, of: Expr, name: str) -> bool:
     names, constants = _said_in_tests(stmt.scope)
     if owner in names or name in constants:
         tests += [s.test for s in stmt.ancestors() if isinstance(s, (If, While))]
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            if isinstance(node, Choice) and node.test is not None:
-                tests.append(node.test)
-            elif isinstance(node, Other) or (isinstance(node, Call) and ASKS_KIND.is_call(node)):
-                return True
+    for node in nodes_in([stmt]):
+        if isinstance(node, Choice) and node.test is not None:
+            tests.append(node.test)
+        elif isinstance(node, Other) or (isinstance(node, Call) and ASKS_KIND.is_call(node)):
+            return True
     return any(
         last_name(node) == owner
         or (isinstance(node, Const) and node.value == name)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from sampler_lint.source import SourceError
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.nodes import Const, Imported, ModuleFacts, Seq
 from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Project
@@ -115,11 +116,7 @@ class StarImports:
                 for path, words in self._words.items()
                 if word is None or words is None or word in words
             }
-            leading, todo = set(said), list(said)
-            while todo:
-                new = [each for each in self._into.get(todo.pop(), ()) if each not in leading]
-                leading.update(new)
-                todo += new
+            leading = set(closure(said, lambda path: self._into.get(path, ())))
             self._leading[name] = len(self._words), said, leading
         return leading if said - {own} else set()
 

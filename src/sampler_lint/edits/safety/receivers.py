@@ -41,6 +41,7 @@ from sampler_lint.edits.safety.outlines import unread
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import binder_of, same, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -330,18 +331,18 @@ def _is_set_on_the_way(model: Model, expr: Expr, found: EpochLoop) -> bool:
         bound = owner.bindings.get(expr.id, ()) if owner is not None else ()
         setters = {binding.stmt.scope for binding in bound if binding.stmt is not None}
     setters.discard(found.loop.scope)
-    todo, seen = [*setters], {*setters}
-    while todo:
-        scope = todo.pop()
-        if scope in found.scopes:
-            return True
-        for call in model.flow.callers(scope) if isinstance(scope, Function) else ():
-            if call.stmt is None or found.loop.encloses(call.stmt):
-                return True
-            if call.scope is not found.loop.scope and call.scope not in seen:
-                seen.add(call.scope)
-                todo.append(call.scope)
-    return False
+
+    def above(scope: Scope) -> Iterator[Scope]:
+        return (each for each in model.flow.callers_of(scope) if each is not found.loop.scope)
+
+    return any(
+        scope in found.scopes
+        or any(
+            call.stmt is None or found.loop.encloses(call.stmt)
+            for call in (model.flow.callers(scope) if isinstance(scope, Function) else ())
+        )
+        for scope in closure(setters, above)
+    )
 
 
 def _is_same(one: Expr, other: Expr | None) -> bool:

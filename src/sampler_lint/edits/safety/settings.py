@@ -15,6 +15,7 @@ from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError, SourceFile
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.lower import expression
 from sampler_lint.workspace.project import Module
 
@@ -157,14 +158,9 @@ def _is_namespace(node: ast.expr, tables: Collection[str]) -> bool:
 
 def _files(model: Model, program: str) -> list[str]:
     """The files of a program: those that are looked at, and what they import."""
-    todo = [module.path for module in model.project.modules_in(program)]
-    seen = dict.fromkeys(todo)
-    while todo:
-        for imported in sorted(model.project.imported_by(todo.pop())):
-            if imported not in seen and imported in model.project.files:
-                seen[imported] = None
-                todo.append(imported)
-    return list(seen)
+    project = model.project
+    own = (module.path for module in project.modules_in(program))
+    return [*closure(own, lambda path: sorted(project.imported_by(path) & project.files.keys()))]
 
 
 def _sets(node: ast.AST, name: str, is_read: bool, tables: Collection[str]) -> Iterator[_Store]:

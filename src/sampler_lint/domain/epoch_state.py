@@ -30,6 +30,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
 from sampler_lint.domain.programs import stores_beside
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
+    method_around,
     nodes_in,
     on_super,
     self_class,
@@ -413,8 +414,8 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
     for scope in own_scopes(model, state.cls):
         if not isinstance(scope, Function) or scope in covered:
             continue
-        # What is written down says nothing about the order.
-        if scope.name == "set_epoch" or GIVES_STATE.says(scope.name):
+        # What is written down or shown says nothing about the order.
+        if scope.name in ("set_epoch", "__repr__", "__str__") or GIVES_STATE.says(scope.name):
             continue
         if any(
             read.name in state.stored and self_class(read.value) is not None for read in scope.reads
@@ -535,7 +536,25 @@ def _may_be_of(model: Model, store: Store, cls: Class) -> bool:
             and cls in model.flow.mro(value.cls)
             for value in model.flow.values(owner)
         )
-    return is_no_other_self(model, owner, cls)
+    return is_no_other_self(model, owner, cls) and not _is_overridden(model, store, cls)
+
+
+def _is_overridden(model: Model, store: Store, cls: Class) -> bool:
+    """Whether a base's method stores it for which instances have another, that leaves it out."""
+    method = method_around(store.scope)
+    if method is None or method.cls is None or method.cls is cls:
+        return False
+    return all(
+        isinstance(own := lookup(model, one, method.name, None), Function)
+        and own.cls is not method.cls
+        and method not in reach(model, one, *_named(model, one)).functions
+        for one in (cls, *model.flow.subclasses(cls))
+    )
+
+
+def _named(model: Model, cls: Class) -> list[str]:
+    """The names of all methods that a class has of its own or inherits."""
+    return sorted({method.name for base in model.flow.own_mro(cls) for method in base.methods})
 
 
 def is_no_other_self(model: Model, receiver: Expr, cls: Class) -> bool:

@@ -224,12 +224,21 @@ def shared_draws(model: Model, program: str) -> list[GlobalDraw]:
     """The draws from a generator of the process that order what each rank takes its share of."""
     return [
         draw
-        for module in model.project.modules_in(program)
+        for module in dict.fromkeys(
+            (
+                *model.project.modules_in(program),
+                *program_files(model).holding(program, _says_order_and_rank),
+            )
+        )
         if not is_test(module)
         for scope in module.facts.scopes
         if isinstance(scope, Function)
         for draw in _shared_draws(model, module, scope)
     ]
+
+
+def _says_order_and_rank(data: bytes) -> bool:
+    return b"rank" in data and any(word in data for word in _SAYS_ORDER)
 
 
 def _shared_draws(model: Model, module: Module, scope: Function) -> Iterator[GlobalDraw]:

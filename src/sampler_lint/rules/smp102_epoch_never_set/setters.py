@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import (
@@ -33,9 +33,9 @@ from sampler_lint.domain.epoch_calls import (
     sets_epoch_itself,
     unknown_hook,
 )
-from sampler_lint.domain.epoch_state import reach, wraps
+from sampler_lint.domain.epoch_state import epoch_state, reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
-from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
+from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.limits import MOST_CALLERS
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._expected import is_expected
@@ -64,9 +64,7 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         for obj in (
             reached.sampler,
             found.inner.loader,
-            *given_to(model, found.inner.loader, "sampler"),
-            *given_to(model, found.inner.loader, "batch_sampler"),
-            *given_to(model, found.inner.loader, "dataset"),
+            *_given_beside(model, found.inner.loader, reached),
         )
         if isinstance(obj, Obj)
     }
@@ -111,6 +109,23 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+
+
+def _given_beside(model: Model, loader: Obj, reached: Carrier) -> Iterator[Value]:
+    """What a loader is given: not data beside a sampler, or the reverse, that hands no epoch on."""
+    for name in ("sampler", "batch_sampler", "dataset"):
+        for value in given_to(model, loader, name):
+            beside = (name == "dataset") is not reached.is_data
+            if not (beside and isinstance(value, Obj) and _keeps_to_itself(model, value)):
+                yield value
+
+
+def _keeps_to_itself(model: Model, obj: Obj) -> bool:
+    """Whether a ``set_epoch`` only stores the epoch in its own object."""
+    if not isinstance(obj.cls, Class):
+        return obj.cls == DISTRIBUTED_SAMPLER
+    setter = epoch_state(model, obj.cls).setter
+    return setter is not None and setter.inert
 
 
 def _may_reach(

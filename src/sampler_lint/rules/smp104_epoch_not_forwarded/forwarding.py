@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sampler_lint.analysis.values import Obj, Value
+from sampler_lint.analysis.values import Obj, Pack, Value
 from sampler_lint.domain.concepts import ASKS_KIND, EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
@@ -24,13 +24,29 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.workers import held
 from sampler_lint.domain.wrapping import Inner, flat, inners, says_sampler
+from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Place, Related
+from sampler_lint.findings import Applicability, Fix, Place, Related
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
 from sampler_lint.syntax.navigation import holds, on_super, self_class, self_stores, walk
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Store
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Choice,
+    Class,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    If,
+    Name,
+    Return,
+    Simple,
+    Stmt,
+    Store,
+)
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -50,8 +66,13 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
         owner = inner.owner
         module = model.module_of(owner)
         carriers = list(_carriers(model, inner, state.cls))
-        carriers = [c for c in carriers if not _set_directly(model, state, inner, c)]
+        left = None if replaced else _left_early(model, state, inner, carriers)
+        own = setter.functions if setter is not None and left is not None else ()
+        carriers = [c for c in carriers if not _set_directly(model, state, inner, c, own)]
         passed_on = inner.path[0] in mentioned
+        if left is not None and carriers:
+            yield _first_alone(model, state, inner, carriers, left)
+            continue
         if passed_on or replaced:
             carriers = [c for c in carriers if _stays_as_it_was(model, state, inner, c)]
         if setter is None:
@@ -77,6 +98,71 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
             and not _reached_by_name(model, inner)
         ):
             yield unforwarded(model, module, state, inner, [], None)
+
+
+def _left_early(
+    model: Model, state: EpochState, inner: Inner, carriers: list[Carrier]
+) -> Stmt | None:
+    """What leaves the loop of ``set_epoch`` over several carriers after the first that it tells."""
+    objects = {carrier.obj for carrier in carriers}
+    packs = (held for held in model.flow.ask_field(Obj(state.cls), inner.path[0]))
+    if not any(
+        isinstance(pack, Pack)
+        and sum(not objects.isdisjoint(model.flow.values(item)) for item in pack.items) > 1
+        for pack in packs
+    ):
+        return None
+    found: list[Stmt | None] = []
+    for function in state.setter.functions if state.setter is not None else ():
+        named = [read for read in function.reads if read.name == inner.path[0]]
+        loops = [stmt for source, stmt in function.iterated if source in named]
+        tells = [c for c in function.calls if EPOCH.names(c.func) and not on_super(c.func)]
+        found += [_leaves_after(call.stmt, loops) for call in tells]
+        if len(loops) != len(named):
+            return None  # it is gone through in another way, too
+    return found[0] if len(found) == 1 else None
+
+
+def _leaves_after(told: Stmt | None, loops: list[Stmt]) -> Stmt | None:
+    """What leaves a loop in the turn in which something can be told."""
+    if told is None:
+        return None
+    last, around = told.block[-1], told.parent
+    while isinstance(around, If) and _asks_kind(around.test):
+        around = around.parent
+    is_exit = isinstance(last, Return) or (isinstance(last, Simple) and last.kind == "break")
+    return last if is_exit and around in loops else None
+
+
+def _asks_kind(test: Expr) -> bool:
+    """Whether a test only asks what something is, and not which."""
+    if isinstance(test, Compare):
+        return all(isinstance(each, Const) and each.value is None for each in test.rights)
+    if isinstance(test, Choice):
+        return all(map(_asks_kind, test.options))
+    return isinstance(test, Name) or (isinstance(test, Call) and ASKS_KIND.is_call(test))
+
+
+def _first_alone(
+    model: Model, state: EpochState, inner: Inner, carriers: list[Carrier], left: Stmt
+) -> Suspect:
+    suspect = unforwarded(model, model.module_of(inner.owner), state, inner, carriers, None)
+    held = ".".join(inner.path)
+    suspect.message = (
+        f"`{state.cls.name}.set_epoch` stops at the first of `self.{held}` that it tells"
+    )
+    suspect.why = (Related(model.place(left.scope, left), "it stops here"), *suspect.why)
+    suspect.effect = "the epoch of the others never changes, so every epoch repeats their order"
+    suspect.advice = "tell them all"
+    suspect.fix = partial(_go_on, left)
+    return suspect
+
+
+def _go_on(left: Stmt, editor: Editor) -> Fix | None:
+    if isinstance(left, Return) and left.value is not None:
+        return None
+    editor.delete(left)
+    return editor.fix("Tell the others, too", Applicability.SAFE)
 
 
 def _stays_as_it_was(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:
@@ -267,7 +353,13 @@ def _replaced_in_pass(state: EpochState, inner: Inner) -> bool:
     return any((target.name,) == inner.path for target, _ in self_stores(state.iteration.functions))
 
 
-def _set_directly(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:
+def _set_directly(
+    model: Model,
+    state: EpochState,
+    inner: Inner,
+    carrier: Carrier,
+    apart_from: tuple[Function, ...],
+) -> bool:
     """Whether ``set_epoch`` is called on what carries the epoch, past the wrapper's way to it.
 
     Outside, or by the wrapper itself, which may keep the sampler beside the loader that has it.
@@ -283,6 +375,8 @@ def _set_directly(model: Model, state: EpochState, inner: Inner, carrier: Carrie
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
         receiver = call.func.value
+        if call.scope in apart_from:
+            continue
         if not own.isdisjoint(call.scope.outward()) and any(
             isinstance(node, Attr) and node.name == inner.path[0] for node in walk(receiver)
         ):

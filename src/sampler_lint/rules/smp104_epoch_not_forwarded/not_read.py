@@ -187,7 +187,7 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     other = other_attribute(model, state)
     if other is not None and (own is not None or setter.functions):
         message = f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes"
-        fix = partial(_rename_store, own, setter.stored, other)
+        fix = partial(_rename_store, model, own, setter.stored, other)
         advice = f"store `self.{other.name}`"
         return Suspect(module, start, message, fix=fix, effect=_ONE_ORDER, advice=advice)
     if found and (bases or draws_of(state.iteration)):
@@ -355,10 +355,10 @@ def other_attribute(model: Model, state: EpochState) -> Attr | None:
 
 
 def _rename_store(
-    setter: Function | None, stored: frozenset[str], other: Attr, editor: Editor
+    model: Model, setter: Function | None, stored: frozenset[str], other: Attr, editor: Editor
 ) -> Fix | None:
     """Store the epoch in the attribute that the pass reads."""
-    if setter is None:
+    if setter is None or setter.cls is None:
         return None
     targets = [
         store.target
@@ -368,7 +368,11 @@ def _rename_store(
     if len(targets) != 1:
         return None
     spelled = f"{text_of(editor.source, targets[0].value)}.{other.name}"
-    editor.replace(targets[0], spelled)
+    read = (read for scope in own_scopes(model, setter.cls) for read in scope.reads)
+    if any(each.name == targets[0].name for each in read):  # such as by its `__repr__`
+        editor.append(setter, f"{spelled} = {text_of(editor.source, targets[0])}")
+    else:
+        editor.replace(targets[0], spelled)
     return editor.fix(f"Store the epoch in `{spelled}`", Applicability.SAFE)
 
 

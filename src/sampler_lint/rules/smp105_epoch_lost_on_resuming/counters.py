@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import Hop, ends
+from sampler_lint.analysis.origins import Hop, ends, only
 from sampler_lint.analysis.values import ExtObj, Obj, Value
 from sampler_lint.domain.concepts import ITERATED, NAMESPACES, RANGES, RESTORES
 from sampler_lint.domain.counters import Beginning, counted_from_zero
@@ -43,6 +43,7 @@ from sampler_lint.syntax.nodes import (
     Loop,
     Name,
     Scope,
+    Seq,
     last_name,
 )
 
@@ -185,7 +186,7 @@ def from_zero(model: Model, found: EpochLoop, call: Call) -> Beginning | None:
         return _turns_of(model, found, call, given)
     if not isinstance(given, (Name, Attr)) or skips_by(found, given):
         return None
-    return counted_from_zero(model, found.loop, given)
+    return _enumerated(model, found, given) or counted_from_zero(model, found.loop, given)
 
 
 def skips_by(found: EpochLoop, number: Expr) -> bool:
@@ -207,18 +208,50 @@ def _turns_of(model: Model, found: EpochLoop, call: Call, given: Bin) -> Beginni
     loop, epoch = found.loop, epoch_expression(found.loop)
     if not isinstance(loop, For) or call.scope is not loop.scope or epoch is None:
         return None
-    counts = [node for node in walk(loop.iter) if isinstance(node, Call) and RANGES.is_call(node)]
+    counts = _counts_in(model, loop.iter)
+    if len(counts) != 1 or given.op != "Sub" or (start := _start_of(model, counts[0])) is None:
+        return None
+    is_turn = same(given.left, epoch) and same(given.right, start)
+    return Beginning(loop.scope, start) if is_turn else None
+
+
+def _enumerated(model: Model, found: EpochLoop, given: Expr) -> Beginning | None:
+    """The ``i`` of ``for i, epoch in enumerate(range(start, …))``: the number of the turn."""
+    loop = found.loop
+    target = loop.target if isinstance(loop, For) else None
+    if not isinstance(loop, For) or not isinstance(target, Seq) or len(target.items) != 2:
+        return None
+    source, (number, epoch) = loop.iter, target.items
     if (
-        len(counts) != 1
-        or not len(counts[0].positional) > 1
-        or any(a.stars for a in counts[0].args)
+        not isinstance(source, Call)
+        or last_name(source.func) != "enumerate"
+        or len(source.args) != 1
     ):
         return None
-    start = counts[0].positional[0]
-    if given.op != "Sub" or not (same(given.left, epoch) and same(given.right, start)):
+    counts = _counts_in(model, source)
+    begins = len(source.args) == len(counts) == 1 and _start_of(model, counts[0]) is not None
+    is_it = begins and same(given, number) and not skips_by(found, epoch)
+    is_set = is_it and isinstance(given, Name) and len(given.scope.bindings.get(given.id, ())) > 1
+    return Beginning(loop.scope, loop) if is_it and not is_set else None
+
+
+def _counts_in(model: Model, source: Expr) -> list[Call]:
+    """The ``range(…)`` that is gone through, perhaps inside a progress bar or kept in a name."""
+    return [
+        node
+        for part in walk(source)
+        for node in (only(model.flow, part, Hop.ASSIGNED) if isinstance(part, Name) else part,)
+        if isinstance(node, Call) and RANGES.is_call(node)
+    ]
+
+
+def _start_of(model: Model, count: Call) -> Expr | None:
+    """Where a ``range`` begins, if that is not the same in each run."""
+    if len(count.positional) < 2 or any(arg.stars for arg in count.args):
         return None
+    start = count.positional[0]
     is_fixed = all(isinstance(end, Const) for end in ends(model.flow, start, Hop.ASSIGNED))
-    return None if is_fixed else Beginning(loop.scope, start)
+    return None if is_fixed else start
 
 
 # Epochs that give way to Accelerate's own count of passes, which begins at 0 in each run.

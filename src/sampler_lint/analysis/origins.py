@@ -36,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Map,
     Name,
+    Nth,
     Param,
     Scope,
     Seq,
@@ -555,6 +556,8 @@ class _Slice:
         whole = self._call(step, call)
         is_whole = whole.is_whole
         for each in whole.before:
+            if path and isinstance(path[0], Nth) and not path[0].may_be_of(each.expr):
+                continue
             if each.hop is Hop.RETURN and isinstance(each.expr, Call):
                 inner = self._unpacked(each, each.expr, path)
                 found += inner.before

@@ -225,11 +225,8 @@ def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:
 
 
 @remembered
-def sharding_programs(model: Model) -> frozenset[str]:
-    """The programs that build a distributed sampler (see ``Project.program_of``).
-
-    Or make a ``partial`` of one, which may be called anywhere.
-    """
+def sharding_sites(model: Model) -> list[Call]:
+    """Where a distributed sampler is built, or a ``partial`` of one, called who knows where."""
     sites = [obj.site for obj in distributed_samplers(model) if obj.site is not None]
     sites += [
         call
@@ -239,7 +236,14 @@ def sharding_programs(model: Model) -> frozenset[str]:
         if (isinstance(value, ClassRef) and model.flow.is_a(value.cls, DISTRIBUTED_SAMPLER))
         or (isinstance(value, Ext) and model.flow.is_a(value.dotted, DISTRIBUTED_SAMPLER))
     ]
-    return frozenset(model.project.program_of(model.module_of(site.scope)) for site in sites)
+    return sites
+
+
+@remembered
+def sharding_programs(model: Model) -> frozenset[str]:
+    """The programs that build a distributed sampler (see ``Project.program_of``)."""
+    scopes = (site.scope for site in sharding_sites(model))
+    return frozenset(model.project.program_of(model.module_of(scope)) for scope in scopes)
 
 
 def is_sharded_by(model: Model, sampler: Obj) -> bool:

@@ -37,7 +37,18 @@ from sampler_lint.analysis.values import (
     View,
 )
 from sampler_lint.syntax.navigation import stmt_of
-from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Seq, last_name
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Comp,
+    Const,
+    Expr,
+    Function,
+    Map,
+    Nth,
+    Seq,
+    last_name,
+)
 from sampler_lint.workspace.project import Project
 
 
@@ -140,10 +151,13 @@ class Containers(Hierarchy):
         def start(var: Var) -> None:
             self._on(source, lambda value: self._pick(value, index, var))
 
-        return self._get(("part", source, index), start)
+        targets = (index.targets, index.starred) if isinstance(index, Nth) else None
+        return self._get(("part", source, index, targets), start)
 
     def _pick(self, value: Value, index: int, var: Var) -> None:
         if isinstance(value, Pack) and isinstance(value.node, Seq):
+            if isinstance(index, Nth) and not index.may_be_of(value.node):
+                return  # it comes from another branch: taking this one apart would fail
             if -len(value.node.items) <= index < len(value.node.items):
                 self._flow_inside(value, value.node.items[index], var)
             else:

@@ -1,4 +1,4 @@
-"""What a test leaves out: that a name or an attribute is ``None``, where it was asked for."""
+"""What a test leaves out: that a name is ``None``, or a class of another name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sampler_lint.syntax.nodes import (
     dotted,
 )
 
-#: The tests for one name of a scope that tell whether it is None, and where it is bound anew.
+#: The tests for one name of a scope that tell what it is not, and where it is bound anew.
 _Asked = tuple[list[If], list[Stmt]]
 
 
@@ -60,6 +60,43 @@ def where_not_none(read: Name | Attr) -> list[Expr] | None:
         ):
             return _fills(test.body, name) if begins > test.last_order else []
     return None
+
+
+def where_named(read: Name) -> str | None:
+    """The name of the class or function that a name is, in a branch of ``cls.__name__ == "A"``."""
+    stmt, scope = read.stmt, read.scope
+    tests, bound = _asked(scope).get(read.id, ((), ()))
+    for test in tests if stmt is not None and stmt.scope is scope else ():
+        for block, outcome in ((test.body, True), (test.orelse, False)):
+            said = _name_said(test.test, read.id, outcome) if _stands_in(stmt, block) else None
+            if said is not None and not any(
+                block[0].order <= each.order and may_run_before(each, stmt) for each in bound
+            ):
+                return said
+    return None
+
+
+def _name_said(test: Expr, name: str, outcome: bool) -> str | None:
+    """What ``name.__name__`` is where a test has that outcome."""
+    if isinstance(test, Choice) and test.kind in {"and", "or"}:
+        told = (_name_said(option, name, outcome) for option in test.options)
+        return next(filter(None, told), None) if (test.kind == "and") is outcome else None
+    if isinstance(test, Unary) and test.op == "Not":
+        return _name_said(test.operand, name, not outcome)
+    if not _compares_names(test) or dotted(test.left) != f"{name}.__name__":
+        return None
+    value = test.rights[0].value if isinstance(test.rights[0], Const) else None
+    return value if isinstance(value, str) and (test.ops[0] in EQUAL) is outcome else None
+
+
+def _compares_names(test: Expr) -> TypeGuard[Compare]:
+    return (
+        isinstance(test, Compare)
+        and len(test.ops) == 1
+        and test.ops[0] in EQUAL | UNEQUAL
+        and isinstance(test.left, Attr)
+        and test.left.name == "__name__"
+    )
 
 
 def _asked(scope: Scope) -> dict[str, _Asked]:
@@ -100,6 +137,8 @@ def _names_asked(test: Expr) -> Iterator[str]:
         yield from _names_asked(test.operand)
     else:
         asked = test.left if _compares_with_none(test) else test
+        if _compares_names(test) and isinstance(test.left, Attr):
+            asked = test.left.value
         name = dotted(asked)
         if name is not None:
             yield name

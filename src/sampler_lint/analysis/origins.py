@@ -36,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Map,
     Name,
+    Nth,
     Param,
     Scope,
     Seq,
@@ -553,18 +554,22 @@ class _Slice:
         """
         found: list[Step] = []
         whole = self._call(step, call)
-        is_whole = whole.is_whole
+        is_whole, is_told = whole.is_whole, False
         for each in whole.before:
+            if path and isinstance(path[0], Nth) and not path[0].may_be_of(each.expr):
+                is_told = True  # not returned to this call: it could not be taken apart
+                continue
             if each.hop is Hop.RETURN and isinstance(each.expr, Call):
                 inner = self._unpacked(each, each.expr, path)
                 found += inner.before
                 is_whole &= inner.is_whole
+                is_told |= inner.is_whole
                 continue
             part = part_of(each.expr, path) if each.hop is Hop.RETURN else None
             if part is not None:
                 found.append(each._replace(expr=part))
             is_whole &= part is not None
-        return _Found(found, is_whole and bool(found))
+        return _Found(found, is_whole and (is_told or bool(found)))
 
     def _returned(
         self, step: Step, function: Function, frames: tuple[Frame, ...]

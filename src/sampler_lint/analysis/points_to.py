@@ -26,7 +26,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.calls import Calls
 from sampler_lint.analysis.declared import Declared
-from sampler_lint.analysis.narrowing import where_not_none
+from sampler_lint.analysis.narrowing import where_named, where_not_none
 from sampler_lint.analysis.reaching import reaching
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
@@ -91,6 +91,8 @@ class Flow(Calls):
             var = self._read(expr)  # what the variable holds, and no more
             if (filled := where_not_none(expr)) is not None:
                 var = self._but_none(var, filled)
+            if (said := where_named(expr)) is not None:
+                var = self._called_so(var, said)
             self._vars[expr] = var
         return var or self._get(expr, partial(self._start_expr, expr))
 
@@ -184,6 +186,14 @@ class Flow(Calls):
                 self._flow(self._expr(expr), var)
 
         return self._get(("but None", source, *filled), start)
+
+    def _called_so(self, source: Var, said: str) -> Var:
+        """What a variable holds where its ``__name__`` is known."""
+
+        def start(var: Var) -> None:
+            self._on(source, lambda value: self._add(var, value) if _may_be(value, said) else None)
+
+        return self._get(("named", source, said), start)
 
     def _variable(self, scope: Scope, name: str) -> Var:
         """The variable ``name`` as seen from ``scope``, whatever the order of statements."""
@@ -409,6 +419,13 @@ def _any_of(source: Expr) -> Index:
     item = Index.at(source)
     item.value, item.key = source, source
     return item
+
+
+def _may_be(value: Value, said: str) -> bool:
+    """Whether the ``__name__`` of a class or function may be that."""
+    if isinstance(value, ClassRef):
+        return value.cls.name == said
+    return not isinstance(value, Ext) or value.dotted.rpartition(".")[2] == said
 
 
 def _is_text(expr: Expr) -> bool:

@@ -77,10 +77,18 @@ def _excludes(
     for test, answer in tests(place):
         if parameters_of is not None and not _asks_parameters(test, parameters_of):
             continue  # a setting may come from where nobody sees it
-        answers = model.flow.constants(test, through)
-        if answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer:
+        if _is_never(model, test, answer, through):
             return True
     return False
+
+
+def _is_never(model: Model, test: Expr, answer: bool, through: Call) -> bool:
+    """Whether a test is never answered so where a call passes what it does."""
+    test, answer = upright((test, answer))
+    if isinstance(test, Choice) and test.kind == ("and" if answer else "or"):
+        return any(_is_never(model, option, answer, through) for option in test.options)
+    answers = model.flow.constants(test, through)
+    return answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer
 
 
 def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -> bool:

@@ -235,7 +235,8 @@ def _brought(
     """
     if not isinstance(source, Name) or owner_of(source) is not function:
         return None
-    given = given_by(model.flow, call, _before_wrapping(model, function, source, loader))
+    read = _before_wrapping(model, function, source, loader)
+    given = given_by(model.flow, call, read)
     if given is None:
         return None
     values = model.flow.values(given)
@@ -247,7 +248,16 @@ def _brought(
         return given
     kinds = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
     other = bool(values) and all(isinstance(value, kinds) for value in values)
-    return _ANOTHER if other else None
+    return _ANOTHER if other or _others_bring(model, function, read, loader) else None
+
+
+@remembered
+def _others_bring(model: Model, function: Function, read: Name, loader: Obj) -> bool:
+    """Whether a call of a function is seen to hand it the loader; others then hand in their own."""
+    given = (given_by(model.flow, call, read) for call in model.flow.callers(function))
+    return any(
+        any(map(loader.may_be, model.flow.values(each))) for each in given if each is not None
+    )
 
 
 def _before_wrapping(model: Model, function: Function, source: Name, loader: Obj) -> Name:

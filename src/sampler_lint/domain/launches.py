@@ -108,7 +108,7 @@ class Launches:
         """Whether an application holds the scope in a part that nothing uses.
 
         What only such parts use is dead with them. In a package that can be installed it may be
-        there for others.
+        there for others, and a configuration may name it where a name that it holds is imported.
         """
         part = self._part(scope)
         if part not in self._dead:
@@ -134,6 +134,7 @@ class Launches:
                 for path in self._may_start(leading - {part.path})
             )
             and not any(self._looks_up_names(path) for path in leading)
+            and not any(self._imports_any(path) for path in self._files.beside(part.path))
             and all(self._is_dead(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)
             and not _is_installable(self._project, module)
@@ -156,6 +157,15 @@ class Launches:
             known = module is not None and _looks_up_names(self._project, module)
             self._looking_up[path] = known
         return known
+
+    def _imports_any(self, path: str) -> bool:
+        """Whether a file imports by a name of which it writes nothing, as a configuration's."""
+        module = self._files.module(path, "import_module")
+        return module is not None and any(
+            last_name(call.func) == "import_module"
+            and any(isinstance(name, Name) for name in call.positional[:1])
+            for call in module.facts.all_calls
+        )
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._files.module(path)

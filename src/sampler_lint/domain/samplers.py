@@ -72,7 +72,7 @@ def _is_number(model: Model, seed: Expr) -> bool:
 
 def _seeded_to_draw(model: Model, cls: Class) -> Iterator[Seeded]:
     """The generators that the class's own methods seed and draw from."""
-    if not any(draws(scope) for scope in scopes_inside(cls)):
+    if not any(draws(scope) for scope in scopes_inside(cls)) and not _goes_over_draws(model, cls):
         return
     for scope in scopes_inside(cls):
         if not isinstance(scope, Function):
@@ -84,6 +84,20 @@ def _seeded_to_draw(model: Model, cls: Class) -> Iterator[Seeded]:
             drawn = any(map(draws, within)) and any(_draws_from(each, found) for each in within)
             if kept or drawn or _hands_on(scope, found):
                 yield found
+
+
+def _goes_over_draws(model: Model, cls: Class) -> bool:
+    """Whether its passes go over a sampler of torch that draws from the process's generator."""
+    names = iterated_attributes(model, reach(model, cls, "__iter__"))
+    return any(
+        isinstance(inner, Obj)
+        and isinstance(inner.cls, str)
+        and "generator" in (model.flow.params(inner.cls) or ())
+        and model.option(inner, "generator", None) == {None}
+        for outer in (model.built.get(cls, ()) if names else ())
+        for name in names
+        for inner in model.flow.ask_field(outer, name)
+    )
 
 
 def is_epoch_alone(model: Model, seed: Expr) -> bool:
@@ -225,11 +239,8 @@ def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:
 
 
 @remembered
-def sharding_programs(model: Model) -> frozenset[str]:
-    """The programs that build a distributed sampler (see ``Project.program_of``).
-
-    Or make a ``partial`` of one, which may be called anywhere.
-    """
+def sharding_sites(model: Model) -> list[Call]:
+    """Where a distributed sampler is built, or a ``partial`` of one, called who knows where."""
     sites = [obj.site for obj in distributed_samplers(model) if obj.site is not None]
     sites += [
         call
@@ -239,7 +250,14 @@ def sharding_programs(model: Model) -> frozenset[str]:
         if (isinstance(value, ClassRef) and model.flow.is_a(value.cls, DISTRIBUTED_SAMPLER))
         or (isinstance(value, Ext) and model.flow.is_a(value.dotted, DISTRIBUTED_SAMPLER))
     ]
-    return frozenset(model.project.program_of(model.module_of(site.scope)) for site in sites)
+    return sites
+
+
+@remembered
+def sharding_programs(model: Model) -> frozenset[str]:
+    """The programs that build a distributed sampler (see ``Project.program_of``)."""
+    scopes = (site.scope for site in sharding_sites(model))
+    return frozenset(model.project.program_of(model.module_of(scope)) for scope in scopes)
 
 
 def is_sharded_by(model: Model, sampler: Obj) -> bool:

@@ -27,6 +27,7 @@ from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, has_own_generator, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
+from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
@@ -548,6 +549,7 @@ def drawn_by(
             and (not seeding.is_second or _surely_follows(model, draw.call, seeding.at))
             and not _is_seeded_alike(model, seeding, draw)
             and not _comes_after(model, seeding.at, draw.call)
+            and launches(model).together(seeding.at, draw.call) is not False
         ):
             yield draw
 

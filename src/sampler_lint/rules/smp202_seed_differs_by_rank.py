@@ -17,11 +17,12 @@ from sampler_lint.domain.divided import (
     shared_own_draws,
 )
 from sampler_lint.domain.epoch_calls import epoch_samplers
+from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
 from sampler_lint.domain.ranks import kinds
-from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_programs
+from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_sites
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.shards import (
     GlobalDraw,
@@ -514,10 +515,12 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
 
 
 def _is_distributed(model: Model, seeding: RankSeeding) -> bool:
-    """Whether the program divides its data among ranks."""
+    """Whether the program divides its data among ranks, and may do so where it seeds."""
     files = model.project.modules_in(seeding.program)
-    return seeding.program in sharding_programs(model) or any(
-        model.frameworks(module) & {"accelerate", "lightning"} for module in files
+    return any(model.frameworks(module) & {"accelerate", "lightning"} for module in files) or any(
+        model.project.program_of(model.module_of(site.scope)) == seeding.program
+        and launches(model).together(site, seeding.at) is not False
+        for site in sharding_sites(model)
     )
 
 

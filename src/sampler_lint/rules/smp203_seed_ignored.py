@@ -128,7 +128,11 @@ def _is_left_to_itself(model: Model, sampler: Obj, loader: Obj) -> bool:
 
 def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[Related, ...]] | None:
     """The seed that does not reach the sampler, in words, and the place it stands at."""
-    source = seeding(model, module, cls)
+    users: list[tuple[Module, Call | Scope]] = [
+        (model.module_of(site.scope), site) for site in _sites(model, cls)
+    ]
+    sources = (seeding(model, *user) for user in users or [(module, cls)])
+    source = next(filter(None, sources), None)
     if source is not None:
         seeded = Related(source.module.place(source.call), "the program is seeded here")
         return f"`{source.setting.code}`", (seeded,)
@@ -140,6 +144,16 @@ def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[Relat
             built = Related(model.place(site.scope, site), "it is built here")
             return f"the `seed` of `{site.scope.name}`", (built,)
     return None
+
+
+def _sites(model: Model, cls: Class) -> list[Call]:
+    """Where the program builds the class, or one derived from it; tests aside."""
+    return [
+        sampler.site
+        for sampler in constructions(model)
+        if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls)
+        if sampler.site is not None and not is_test(model.module_of(sampler.site.scope))
+    ]
 
 
 def _may_be_built(model: Model, module: Module, cls: Class) -> bool:

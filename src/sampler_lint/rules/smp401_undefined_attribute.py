@@ -56,6 +56,7 @@ from sampler_lint.rules._meant import (
     tell_both,
 )
 from sampler_lint.rules._some_paths import on_some_paths, unset_when_built
+from sampler_lint.rules._trials import graded
 from sampler_lint.syntax.navigation import (
     is_main_guard,
     nodes_in,
@@ -150,15 +151,19 @@ class UndefinedAttribute(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each sampler class reads with what its hierarchy defines."""
         for module, cls in model.classes():
-            if model.is_meant_as_sampler(cls) or is_iterated(model, cls):
-                yield from self._class(model, module, cls)
-            else:
-                yield from self._keeper(model, module, cls)
-            if model.is_meant_as_sampler(cls):
-                yield from on_some_paths(model, module, cls)
-                yield from unset_when_built(model, module, cls)
+            for suspect in self._in_class(model, module, cls):
+                yield graded(model, cls, suspect)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)
+
+    def _in_class(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+        if model.is_meant_as_sampler(cls) or is_iterated(model, cls):
+            yield from self._class(model, module, cls)
+        else:
+            yield from self._keeper(model, module, cls)
+        if model.is_meant_as_sampler(cls):
+            yield from on_some_paths(model, module, cls)
+            yield from unset_when_built(model, module, cls)
 
     def _class(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         attributes = model.attributes(cls)

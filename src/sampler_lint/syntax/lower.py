@@ -38,6 +38,7 @@ from sampler_lint.syntax.nodes import (
     ModuleFacts,
     Name,
     Node,
+    Nth,
     Other,
     Param,
     Raise,
@@ -292,16 +293,16 @@ class _Extractor:
             seq = _at(Seq(), node)
             seq.kind, seq.scope = "tuple", self.scope
             seq.items = []
-            starred = False
+            size = len(node.elts)
+            is_starred = any(isinstance(item, ast.Starred) for item in node.elts)
+            passed = False
             for number, item in enumerate(node.elts):
                 if isinstance(item, ast.Starred):
-                    starred = True
+                    passed = True
                     seq.items.append(self.target(item.value, None, "opaque"))
-                elif starred:
-                    back = number - len(node.elts)
-                    seq.items.append(self.target(item, value, how, (*path, back)))
                 else:
-                    seq.items.append(self.target(item, value, how, (*path, number)))
+                    nth = Nth(number - size if passed else number, size, is_starred)
+                    seq.items.append(self.target(item, value, how, (*path, nth)))
             return seq
         expr = self.expr(node, store=True)
         if isinstance(expr, (Attr, Index)):

@@ -134,6 +134,30 @@ class Seq(Expr):
     scope: Scope
 
 
+class Nth(int):
+    """Which of several targets, counted from the back after a starred one.
+
+    ``a, b = value`` takes no tuple apart that has three parts.
+    """
+
+    targets: int
+    starred: bool
+
+    def __new__(cls, place: int, targets: int, starred: bool) -> Nth:  # noqa: D102 - as of int
+        nth = super().__new__(cls, place)
+        nth.targets, nth.starred = targets, starred
+        return nth
+
+    def may_be_of(self, value: object) -> bool:
+        """Whether the value may have as many parts as there are targets."""
+        if not isinstance(value, Seq) or value.kind != "tuple":
+            return True
+        size = len(value.items)
+        if any(isinstance(item, Other) for item in value.items):  # starred, perhaps
+            return True
+        return size >= self.targets - 1 if self.starred else size == self.targets
+
+
 class Map(Expr):
     """A dict display; a key of None stands for ``**value``."""
 

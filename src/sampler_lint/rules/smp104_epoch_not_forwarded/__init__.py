@@ -18,6 +18,7 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
+from sampler_lint.rules._trials import graded
 from sampler_lint.rules.smp104_epoch_not_forwarded.forwarding import asked, not_forwarded
 from sampler_lint.rules.smp104_epoch_not_forwarded.not_read import other_attribute, unread
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import add_method
@@ -102,7 +103,7 @@ class EpochNotForwarded(Rule):
                 place = (suspect.module, suspect.start.row, suspect.start.col)
                 if place not in told:
                     told.add(place)
-                    yield suspect
+                    yield graded(model, cls, suspect)
 
 
 def _is_told(model: Model, cls: Class) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._trials import graded
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
     Reads,
     hidden_methods,
@@ -29,7 +30,8 @@ from sampler_lint.rules.smp404_misdirected_assignment.slips import (
     moving_getters,
     no_effect,
 )
-from sampler_lint.syntax.nodes import Stmt
+from sampler_lint.syntax.nodes import Class, Stmt
+from sampler_lint.workspace.project import Module
 
 
 class MisdirectedAssignment(Rule):
@@ -103,18 +105,24 @@ class MisdirectedAssignment(Rule):
         yield from confused_places(model)
         told: set[Stmt] = set()
         for module, cls in model.classes():
-            if not model.is_meant_as_sampler(cls):
-                continue
-            yield from unread_inside(model, module, cls, reads)
-            yield from lost_locals(model, module, cls)
-            yield from set_before_super(model, module, cls)
-            yield from overwritten(model, module, cls)
-            yield from hiding(model, module, cls)
-            yield from stored_by_base(model, module, cls)
-            yield from moving_getters(module, cls)
-            yield from hidden_methods(model, module, cls)
-            yield from misspelled(model, module, cls)
-            yield from seed_not_read(model, module, cls)
-            yield from no_effect(module, cls)
-            yield from idle_generators(model, cls, told)
-            yield from unheeded_by_class(model, cls)
+            if model.is_meant_as_sampler(cls):
+                for suspect in _in_class(model, module, cls, reads, told):
+                    yield graded(model, cls, suspect)
+
+
+def _in_class(
+    model: Model, module: Module, cls: Class, reads: Reads, told: set[Stmt]
+) -> Iterator[Suspect]:
+    yield from unread_inside(model, module, cls, reads)
+    yield from lost_locals(model, module, cls)
+    yield from set_before_super(model, module, cls)
+    yield from overwritten(model, module, cls)
+    yield from hiding(model, module, cls)
+    yield from stored_by_base(model, module, cls)
+    yield from moving_getters(module, cls)
+    yield from hidden_methods(model, module, cls)
+    yield from misspelled(model, module, cls)
+    yield from seed_not_read(model, module, cls)
+    yield from no_effect(module, cls)
+    yield from idle_generators(model, cls, told)
+    yield from unheeded_by_class(model, cls)

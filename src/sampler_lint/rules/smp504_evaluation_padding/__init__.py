@@ -42,7 +42,7 @@ from sampler_lint.rules.smp504_evaluation_padding.loaders import (
     read_once,
     ways_with,
 )
-from sampler_lint.syntax.navigation import nodes_in, owner_of, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, operands, owner_of, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -317,7 +317,8 @@ def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
     """Whether each way to a call lies below a test that asks for training."""
     if call is None or call.stmt is None or depth > DEEPEST_WRAPPING:
         return False
-    if any(answer and _asks_for_training(test) for test, answer in tests(call)):
+    asked = (each for test, answer in tests(call) if answer for each in operands(test))
+    if any(map(_asks_for_training, asked)):
         return True
     callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
     return bool(callers) and all(_is_for_training(model, each, depth + 1) for each in callers)

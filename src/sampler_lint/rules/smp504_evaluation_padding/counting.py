@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TypeGuard
 
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import Hop, Step, depends_on, only, origins
@@ -66,7 +67,7 @@ _SAVES = Concept(spelled=re.compile(r"save|write|dump", re.IGNORECASE))
 TOGETHER = Concept(spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE))
 
 
-def is_length(expr: Expr) -> bool:
+def is_length(expr: Expr) -> TypeGuard[Call]:
     """Whether it asks how many there are."""
     return isinstance(expr, Call) and last_name(expr.func) == "len"
 
@@ -525,9 +526,9 @@ def cuts(node: Expr) -> bool:
         called = {part.func for part in parts if isinstance(part, Call)}  # the batch's own size()
         sizes = (last_name(part) for part in parts if part not in called)
         return any(role_of(size or "") is Role.SIZE for size in sizes)
-    if not isinstance(node, Call) or last_name(node.func) != "len":
-        return False
-    return any(map(_is_dataset, node.positional))
+    if isinstance(node, Call) and isinstance(node.func, Attr) and node.func.name == "__len__":
+        return _is_dataset(node.func.value)
+    return is_length(node) and any(map(_is_dataset, node.positional))
 
 
 def _is_dataset(expr: Expr) -> bool:

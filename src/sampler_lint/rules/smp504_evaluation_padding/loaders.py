@@ -347,8 +347,11 @@ def cut_off(model: Model) -> Iterator[Suspect]:
             if found.stmt in seen or _ends_early(found.stmt):
                 continue
             is_named = sums_up(model, found.scope, found.stmt)
-            if pass_trains(model, found) or not (is_named or _keeps_results(model, found)):
-                continue
+            if not (is_named or _keeps_results(model, found)) or any(
+                pass_trains(model, each) and each.loader.may_be(found.loader)
+                for each in (found, *_passes_of(model, site))
+            ):
+                continue  # what it trains with, too, drops the last batch for that
             through = found.loader.through
             told = through if maker is loader else maker.through
             if contradict(model, [site], [found.stmt]):

@@ -85,6 +85,8 @@ def test_each_kind_of_file_is_read(tmp_path, name: str, text: str) -> None:
         ("2.1.2", ("2.1.2",), ("2.1", "2.2")),
         ("*", ("1.8", "2.13"), ()),
         (">=1.13,!=2.0", ("1.13", "2.1"), ("2.0",)),
+        ("~1.13+cu117", ("1.13",), ("2.0",)),
+        (">=2.1+cu118", ("1.8", "2.13"), ()),
     ],
 )
 def test_versions_as_poetry_writes_them(tmp_path, poetry: str, inside, outside) -> None:

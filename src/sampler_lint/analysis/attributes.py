@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from operator import eq
 from types import EllipsisType
@@ -278,6 +278,8 @@ class Attributes(Containers):
             return isinstance(owner, Obj) and owner.cls in relatives
 
         self._stored_from_outside(name, cls, is_relative, var)
+        if self.project.outer_stores_near(name, cls):
+            self._on(self._set_on_class(cls, relatives, name), partial(self._bind, obj, var))
         if not found:
             for base in hierarchy:
                 if isinstance(base, str) and catalog.handed_back(f"{base}().{name}"):
@@ -296,6 +298,15 @@ class Attributes(Containers):
                     self._add(var, Unknown(unset, self.why_unset(cls)))
 
             self._late.append(nobody)
+
+    def _set_on_class(self, cls: Class, relatives: Set[Class], name: str) -> Var:
+        """What others keep under a name of a class or a relative: ``Trainer.begin = function``."""
+
+        def is_one(owner: Value) -> bool:
+            return isinstance(owner, ClassRef) and owner.cls in relatives
+
+        start = partial(self._stored_from_outside, name, cls, is_one)
+        return self._get(("set-on-class", frozenset(relatives), name), start)
 
     def _set_by_name(self, cls: Class, name: str, var: Var, *, found: bool) -> bool:
         """What the code of a class may set the attribute to by its name; whether it may.

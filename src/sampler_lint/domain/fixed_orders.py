@@ -48,7 +48,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes, sc
 from sampler_lint.domain.paths import Way, ways
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes, joined_before
-from sampler_lint.domain.samplers import shuffles
+from sampler_lint.domain.samplers import always_draws, is_distributed_sampler, shuffles
 from sampler_lint.domain.wrapping import iterated, iterated_attributes
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.parameters import Role, role_of
@@ -246,6 +246,7 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
     here = site.scope, ways(model, site, asked) or []
     for scope, found in (here, *_ways_back(model, passed)):
         bare = [w for w in found if w.values[0].none and not any(v.none for v in w.values[1:])]
+        has_own = any(_shuffles_alone(model, way) for way in found)
         for one, other in product(found, bare):
             apart, origin = one.apart(other), one.values[0].origin
             if not apart or any(is_settled(model, test, scope) for test in apart):
@@ -256,7 +257,11 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
                 if (
                     isinstance(value, Obj)
                     and shuffles(model, value)
-                    and all(_is_about_processes(model, test, value) for test in apart)
+                    and all(
+                        is_about_processes(model, test)
+                        or (not has_own and _is_setting_of(model, test, value))
+                        for test in apart
+                    )
                 ):
                     return value
     return None
@@ -303,11 +308,20 @@ def _ways_to(model: Model, end: Return) -> Iterator[Way]:
         yield replace(way, decided=way.decided | passed)
 
 
-def _is_about_processes(model: Model, test: Expr, sampler: Obj) -> bool:
-    """Whether a test says how many processes there are: any setting, where a sampler asks that."""
-    return is_about_processes(model, test) or (
-        _needs_processes(model, sampler) and _is_flag(model, test)
+def _shuffles_alone(model: Model, way: Way) -> bool:
+    """Whether a way gives a sampler that shuffles the samples of a single process."""
+    origin = way.values[0].origin
+    return origin is not None and any(
+        isinstance(value, Obj)
+        and always_draws(model, value)
+        and not is_distributed_sampler(model, value)
+        for value in model.flow.values(origin)
     )
+
+
+def _is_setting_of(model: Model, test: Expr, sampler: Obj) -> bool:
+    """Whether a test is a setting that decides on a sampler which asks how many processes are."""
+    return _needs_processes(model, sampler) and _is_flag(model, test)
 
 
 def _needs_processes(model: Model, sampler: Obj) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint import catalog
 from sampler_lint.analysis.values import ExtObj, Obj
 from sampler_lint.domain.epoch_calls import loops_over_stmt
 from sampler_lint.domain.epochs import pass_trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.samplers import shuffles
+from sampler_lint.domain.samplers import always_draws, shuffles
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.syntax.nodes import Call, Expr, For, Function, Name, Scope, Stmt
 
@@ -87,17 +86,6 @@ def _orders_anew(model: Model, loader: Obj) -> bool:
     """Whether each pass of a loader certainly has another order."""
     options = model.option(loader, "shuffle", False)
     return (options is not None and True in options) or any(
-        _always_draws(model, sampler) or shuffles(model, sampler) is True
+        always_draws(model, sampler) or shuffles(model, sampler) is True
         for sampler in model.samplers_of(loader)
-    )
-
-
-def _always_draws(model: Model, sampler: Obj) -> bool:
-    """Whether the catalog says of the sampler's class, or a base, that its order is random."""
-    hierarchy = [sampler.cls] if isinstance(sampler.cls, str) else model.flow.mro(sampler.cls)
-    return any(
-        known.shuffles is True
-        for base in hierarchy
-        if isinstance(base, str)
-        for known in catalog.known_mro(base)
     )

@@ -323,8 +323,8 @@ class Model:
                     if role_of(name) is Role.DROP_LAST:  # its default, or nobody knows what
                         out.setdefault(name, {})[Passed(Role.DROP_LAST)] = None
                     continue
-                found = out.setdefault(name, {})
-                for value in self.flow.values(given):
+                found, values = out.setdefault(name, {}), self.flow.values(given)
+                for value in values:
                     if isinstance(value, Lit) and value.value is not None:
                         found[Passed(value=value.value)] = None
                     elif isinstance(value, ExtObj):
@@ -341,7 +341,7 @@ class Model:
                 spelled = spelled_as(given.func if isinstance(given, Call) else given)
                 if spelled == "len":
                     found[Passed(Role.SIZE)] = None
-                elif spelled is not None:
+                elif spelled and {type(getattr(v, "value", v)) for v in values} != {bool}:
                     found[Passed(name=spelled)] = None
         return {name: tuple(found) for name, found in out.items()}
 

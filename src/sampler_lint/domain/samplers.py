@@ -332,6 +332,17 @@ def distributed_samplers(model: Model) -> list[Obj]:
     return [obj for obj in model.constructions() if is_distributed_sampler(model, obj)]
 
 
+def always_draws(model: Model, sampler: Obj) -> bool:
+    """Whether the catalog says of the sampler's class, or a base, that its order is random."""
+    hierarchy = [sampler.cls] if isinstance(sampler.cls, str) else model.flow.mro(sampler.cls)
+    return any(
+        known.shuffles is True
+        for base in hierarchy
+        if isinstance(base, str)
+        for known in known_mro(base)
+    )
+
+
 def is_distributed_sampler(model: Model, obj: Obj) -> bool:
     """Whether the object certainly is a sampler that shuffles one shard by its epoch.
 

@@ -61,6 +61,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     Unary,
+    With,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -570,11 +571,26 @@ def _is_seeded_alike(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> bo
     """Whether the function that draws seeds the generator anew before, alike on all ranks."""
     scope = draw.call.scope
     return seeding.at.scope is not scope and any(
-        at.scope is scope
+        place.scope is scope
         and library in {draw.library, None}
-        and surely_runs_before(at.stmt, draw.call.stmt)
+        and surely_runs_before(place.stmt, draw.call.stmt)
+        and (place is at or not at.scope.yields or _is_within(draw.call, place))
         for _, at, library in _seedings(model).alike
+        for place in _led_to(model, at)
     )
+
+
+def _led_to(model: Model, seeding: Call) -> Iterator[Call]:
+    """A seeding, and the calls of the function that it is in, where they give what is alike."""
+    yield seeding
+    for call in model.flow.callers(seeding.scope) if isinstance(seeding.scope, Function) else ():
+        if not any(differs(model, arg.value, call.scope) for arg in call.args):
+            yield call
+
+
+def _is_within(call: Call, entered: Call) -> bool:
+    """Whether a call stands in the block of a ``with`` that enters what another one gives."""
+    return isinstance(entered.stmt, With) and call.stmt in {*statements(entered.stmt.body)}
 
 
 def _surely_follows(model: Model, call: Call, first: Call) -> bool:

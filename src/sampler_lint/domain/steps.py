@@ -177,7 +177,7 @@ def _is_for_new_model(model: Model, call: Call, loop: Loop) -> bool:
 def is_step(model: Model, call: Call) -> bool:
     """Whether a call itself steps an optimizer; found once, for every pass leads to many calls."""
     return (
-        (TRAINS.is_call(call) and not _only_clears(call))
+        (TRAINS.is_call(call) and not _only_clears(call) and not _is_of_no_optimizer(call))
         or _is_handed_optimizer(model, call)
         or _is_named_so(model, call)
     )
@@ -188,6 +188,11 @@ def _only_clears(call: Call) -> bool:
     return last_name(call.func) == "zero_grad" and not EVALUATES.called.isdisjoint(
         call.scope.called
     )
+
+
+def _is_of_no_optimizer(call: Call) -> bool:
+    """Whether it stands where there are no gradients: the scheduler of a diffusion steps there."""
+    return call.stmt is not None and is_without_gradients(call.scope, call.stmt)
 
 
 def _switches(call: Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.named_stores import may_spell
-from sampler_lint.analysis.values import ExtObj, Obj, Unknown, Value
+from sampler_lint.analysis.values import Ext, ExtObj, Obj, Unknown, Value
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
 from sampler_lint.domain.programs import stores_beside
@@ -47,6 +47,8 @@ def _may_be_on(model: Model, cls: Class, store: Store) -> bool:
 
 def _may_be(model: Model, cls: Class, value: Value) -> bool:
     """Whether a value may be an instance of the class, of a subclass, or told of as its base."""
+    if isinstance(value, Ext):  # what a library's object keeps may be what the tree gave it
+        return "()." in value.dotted
     if not isinstance(value, Obj):
         return isinstance(value, (Unknown, ExtObj))
     mro = model.flow.mro(cls)

@@ -9,6 +9,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Choice,
+    Const,
     Expr,
     Function,
     Index,
@@ -86,6 +87,10 @@ def _given_in(facts: ModuleFacts) -> _Given:
                 note(store.value, store.target.name)
     for call in facts.all_calls:
         called = last_name(call.func) if call.args else None
+        if called == "setattr" and len(call.positional) == 3:
+            attribute = call.positional[1]
+            if isinstance(attribute, Const) and isinstance(attribute.value, str):
+                note(call.positional[2], attribute.value)
         for index, arg in enumerate(call.args):
             if arg.keyword is not None:
                 note(arg.value, arg.keyword)

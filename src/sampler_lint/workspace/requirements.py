@@ -303,12 +303,14 @@ def _strings(value: Any) -> list[str]:
 
 
 def _of_poetry(text: str) -> str:
-    """``^2.1`` and its like as PEP 440 writes them; nothing for alternatives."""
+    """``^2.1`` and its like as PEP 440 writes them; nothing for alternatives and what is none."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     if "||" in text or text.strip() == "*":
         return ""
     parts = []
     for part in re.split(r" ?, ?| (?=[<>=!~^])", " ".join(text.split())):
-        match = re.fullmatch(r"([~^]?)=?\s*(\d+(?:\.\d+)*)(?:\.\*)?", part)
+        match = re.fullmatch(r"([~^]?)=?\s*(\d+(?:\.\d+)*)(?:\.\*)?(?:\+[\w.]+)?", part)
         if match is None:
             parts.append(part)
             continue
@@ -322,7 +324,10 @@ def _of_poetry(text: str) -> str:
             place = next((i for i, number in enumerate(numbers) if number), len(numbers) - 1)
         end = ".".join(map(str, [*numbers[:place], numbers[place] + 1]))
         parts.append(f">={match[2]},<{end}")
-    return ",".join(parts)
+    try:
+        return str(SpecifierSet(",".join(parts)))
+    except InvalidSpecifier:
+        return ""
 
 
 def _of_setup_cfg(text: str) -> _Pairs:

@@ -52,12 +52,14 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         if not found:
             return None
         paths |= found
+    guard = _asks(call, receiver)
+    if guard and _another_arm_sets(call):
+        return None
     path = min(paths, key=lambda each: (len(each), each))
     held = [v for v in model.flow.values(loader) if not isinstance(v, Lit)]
     # What a wrapper has by that name, its class says, or does not.
     is_there = len(paths) == 1 and len(held) == len(loaders)
     what = {"": "a loader", "batch_sampler": "torch's BatchSampler", "dataset": "this dataset"}
-    guard = _asks(call, receiver)
     module = model.module_of(call.scope)
     built = "loader" if model.role(loaders[0]) == "loader" else "batch sampler"
     why = tuple(Related(model.place_of(obj), f"{built} built here") for obj in loaders[:2])
@@ -155,10 +157,10 @@ def _point_at(
 
 def _never_guarded(model: Model, call: Call) -> Suspect | None:
     """``if isinstance(x, C)`` around the call, where ``x`` is certainly no ``C``."""
+    if _another_arm_sets(call):
+        return None
     nothing: tuple[If, ...] = ()
     for guard in inherited(call.stmt, _asked_of, nothing) if call.stmt is not None else nothing:
-        if _else_sets(guard, call):
-            continue
         for node in _isinstance_calls(guard):
             found = _not_instances(model, node.positional[0], node.positional[1])
             if found is None:
@@ -181,15 +183,21 @@ def _never_guarded(model: Model, call: Call) -> Suspect | None:
     return None
 
 
-def _else_sets(guard: If, call: Call) -> bool:
-    """Whether the ``else`` of a guard sets an epoch, too."""
-    return any(
-        other is not call
-        and SETS_EPOCH.names(other.func)
-        and other.stmt is not None
-        and any(stmt.encloses(other.stmt) for stmt in guard.orelse)
-        for other in call.scope.calls_in(guard)
-    )
+def _another_arm_sets(call: Call) -> bool:
+    """Whether another arm of the ``if``, ``elif`` or ``else`` around it sets an epoch, too."""
+    for guard in guards(call):
+        for other in call.scope.calls_in(guard):
+            if SETS_EPOCH.names(other.func) and _block(guard, other) is not _block(guard, call):
+                return True
+        if not isinstance(guard.parent, If) or guard.parent.orelse != [guard]:
+            return False
+    return False
+
+
+def _block(guard: If, call: Call) -> list[Stmt]:
+    """The block of an ``if`` that holds a call in it."""
+    is_in = call.stmt is not None and any(stmt.encloses(call.stmt) for stmt in guard.body)
+    return guard.body if is_in else guard.orelse
 
 
 def _asked_of(around: tuple[If, ...], stmt: Stmt) -> tuple[If, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 import running_attacks
 from sampler_lint.domain import tried
@@ -38,12 +40,24 @@ def _outcomes(mode: str, folder: Path) -> dict[str, list]:
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
-    return _outcomes("classes", tmp_path_factory.mktemp("classes"))
+    return _once("classes", tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
-    return _outcomes("library", tmp_path_factory.mktemp("library"))
+    return _once("library", tmp_path_factory)
+
+
+def _once(mode: str, factory: pytest.TempPathFactory) -> dict[str, list]:
+    """The outcomes, found by one of the processes that share out the tests."""
+    base = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return _outcomes(mode, factory.mktemp(mode))
+    found = base.parent / f"{mode}.json"
+    with FileLock(f"{found}.lock"):
+        if not found.exists():
+            found.write_text(json.dumps(_outcomes(mode, factory.mktemp(mode))))
+    return json.loads(found.read_text())
 
 
 @pytest.mark.parametrize("name", running_attacks.attacks())

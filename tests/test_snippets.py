@@ -95,9 +95,10 @@ def test_expectations_are_updated_by_one_process(tmp_path: Path) -> None:
         shutil.copy(SNIPPETS.parent / name, folder)
     (folder / "snippets").mkdir()
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    wanted = SNIPPETS.joinpath("SMP502.txt").read_text(encoding="utf-8")
-    spoiled = folder / "snippets" / "SMP502.txt"
-    spoiled.write_text(wanted.replace("SMP502 ", "SMP999 "), encoding="utf-8")
+    few = "SMP301-plain-torch.txt"
+    wanted = SNIPPETS.joinpath(few).read_text(encoding="utf-8")
+    spoiled = folder / "snippets" / few
+    spoiled.write_text(wanted.replace("SMP301 ", "SMP999 "), encoding="utf-8")
     assert spoiled.read_text(encoding="utf-8") != wanted
     command = [sys.executable, "-m", "pytest", "-q", "-n2", "--update-expected"]
     done = subprocess.run(

@@ -583,7 +583,7 @@ class _Slice:
     def _attribute(self, step: Step, attribute: Attr) -> _Found:
         cls = self_class(attribute.value)
         if cls is None:
-            return _Found([])
+            return self._property(step, attribute)
         family = [base for base in self._flow.mro(cls) if isinstance(base, Class)]
         getters = [
             method
@@ -600,6 +600,16 @@ class _Slice:
                 if binding.value is not None:
                     found.append(onward(step, Hop.ATTRIBUTE, binding.value, base, ()))
         return _Found(found)
+
+    def _property(self, step: Step, attribute: Attr) -> _Found:
+        """What a property of an object of the tree returns."""
+        if not self._through.meets(Hop.RETURN):
+            return _Found([])
+        owners = self._flow.values(attribute.value)
+        methods = [self._flow.method(v.cls, attribute.name) for v in owners if isinstance(v, Obj)]
+        getters = [each for each in methods if isinstance(each, Function) and each.is_property]
+        found = (each for g in dict.fromkeys(getters) for each in self._returned(step, g, ()))
+        return _Found([*found], is_whole=not getters or len(getters) == len(owners))
 
     def _kept(self, step: Step, store: Store) -> Iterable[Step]:
         """What a store keeps in an attribute: of a call that returns several, that one."""

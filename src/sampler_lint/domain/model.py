@@ -500,12 +500,9 @@ class Model:
             if self.flow.is_a(cls, SAMPLER) or self.flow.is_a(cls, DATA_LOADER)
         }
         partials = {
-            program: {
-                alias
-                for name, aliases in self.project.aliased(program)
-                if name in known or _speaks_of_construction(name)
-                for alias in aliases
-            }
+            program: self.project.aliased(
+                program, lambda name: name in known or _speaks_of_construction(name)
+            )
             for program in {self.project.program_of(module) for module in self.modules}
         }
         seen: set[Obj] = set()

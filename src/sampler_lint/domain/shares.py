@@ -23,11 +23,12 @@ from sampler_lint.domain.injection import Switch, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass
 from sampler_lint.domain.programs import program_files
+from sampler_lint.domain.rank_terms import is_rank
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import owner_of, self_class, unparse
+from sampler_lint.syntax.navigation import nodes_in, owner_of, self_class, statements, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -37,7 +38,10 @@ from sampler_lint.syntax.nodes import (
     Expr,
     ExprStmt,
     Function,
+    If,
+    Index,
     Name,
+    Other,
     Seq,
     dotted,
     last_name,
@@ -66,7 +70,28 @@ def _divides(model: Model, cls: Class | str) -> bool:
     if model.flow.method(cls, "__iter__") == DISTRIBUTED_SAMPLER:
         return True
     trials = model.trials(cls)
-    return any(trial.divides for trial in (*trials.usual, *trials.guessed))
+    tried = (*trials.usual, *trials.guessed)
+    return any(trial.divides for trial in tried) or (
+        any(trial.differs for trial in tried) and _takes_share(model, cls)
+    )
+
+
+def _takes_share(model: Model, cls: Class) -> bool:
+    """Whether a pass takes the rank's share of an order, ``order[rank:total:size]``, in any case.
+
+    Of one in which samples come several times, the ranks may read the same.
+    """
+    passing = model.flow.method(cls, "__iter__")
+    return isinstance(passing, Function) and any(
+        isinstance(node, Index)
+        and isinstance(node.key, Other)
+        and len(node.key.parts) > 1
+        and depends_on(model.flow, node.key.parts[0], is_rank, LOCAL) is not None
+        and depends_on(model.flow, node.key.parts[-1], _is_world_size, LOCAL) is not None
+        for stmt in statements(passing.body)
+        if not any(isinstance(above, If) for above in stmt.ancestors())
+        for node in nodes_in([stmt])
+    )
 
 
 def pads(model: Model, sampler: Obj) -> bool:

@@ -626,9 +626,15 @@ class Project:
         """Whether it says something to somebody that a name is spelled so, which nobody read."""
         return word in self._looked_up or may_be_class(word)
 
-    def aliased(self, program: str) -> Iterable[tuple[str, set[str]]]:
-        """Names of functions and classes of a program with their aliases."""
-        return self._aliases.get(program, {}).items()
+    def aliased(self, program: str, is_wanted: Callable[[str], bool]) -> set[str]:
+        """The aliases of wanted functions and classes of a program, also of tables of them."""
+        known = self._aliases.get(program, {})
+        todo, found = [*filter(is_wanted, known)], set[str]()
+        while todo:
+            new = known.get(todo.pop(), set()) - found
+            found |= new
+            todo += new
+        return found
 
     def aliases(self, name: str, scope: Scope) -> list[str]:
         """Names in the program of ``scope`` that a function called ``name`` may be called by, too.

@@ -8,10 +8,10 @@ from functools import partial
 from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins, scope_of
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import ClassRef, Ext, Obj
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.epochs import pass_evaluates, pass_trains
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.ranks import kinds
@@ -49,7 +49,6 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Bin,
     Call,
-    Class,
     Const,
     Expr,
     For,
@@ -109,7 +108,7 @@ class EvaluationPadding(Rule):
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at evaluation passes over known loaders, and at functions made for such loaders."""
+        """Look at evaluation passes over known loaders."""
         seen = set()
         for found in (each for one in passes(model) for each in as_taken(model, one)):
             sampler = padding_sampler(model, found.loader)
@@ -162,20 +161,6 @@ class EvaluationPadding(Rule):
         yield from cut_off(model)
         yield from cut_off_in_hooks(model)
         yield from _gathered(model)
-        for module in model.modules:
-            for function in module.facts.functions:
-                if any(scope is function for scope, _ in seen):
-                    continue
-                test = _expects_sharding(model, function)
-                if test is not None and evaluates(model, function, None) and not _steps(function):
-                    yield Suspect(
-                        module,
-                        test,
-                        f"`{function.name}` counts every sample of a distributed sampler, with "
-                        f"its padding",
-                        effect=_TWICE,
-                        advice=_ADVICE,
-                    )
 
 
 _ADVICE = (
@@ -404,26 +389,3 @@ def _drops(model: Model, loader: Obj, sampler: Obj) -> bool | None:
         return None
     truths = model.option(sampler, "drop_last", False)
     return next(iter(truths)) is True if truths is not None and len(truths) == 1 else None
-
-
-def _steps(function: Function) -> bool:
-    return any(map(TRAINS.is_call, function.calls))
-
-
-def _expects_sharding(model: Model, function: Function) -> Call | None:
-    """A test ``isinstance(loader.sampler, DistributedSampler)`` in the function."""
-    for call in function.calls:
-        if last_name(call.func) != "isinstance" or len(call.positional) != 2:
-            continue
-        what, kind = call.positional
-        if not isinstance(what, Attr) or what.name != "sampler":
-            continue
-        for value in model.flow.values(kind):
-            cls: Class | str | None = None
-            if isinstance(value, ClassRef):
-                cls = value.cls
-            elif isinstance(value, Ext):
-                cls = value.dotted
-            if cls is not None and model.flow.is_a(cls, DISTRIBUTED_SAMPLER) is True:
-                return call
-    return None

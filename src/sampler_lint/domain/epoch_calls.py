@@ -648,14 +648,12 @@ def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:
 @remembered
 def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:
     """The loops whose turns run a statement again: around it, or around the calls that do."""
-    places: list[Stmt] = [stmt]
-    seen: set[Scope] = set()
-    for place in places:
-        if place.scope not in seen and isinstance(place.scope, Function):
-            seen.add(place.scope)
-            calls = model.flow.callers(place.scope)
-            places += [call.stmt for call in calls if call.stmt is not None]
-    around = (outer for place in places for outer in place.ancestors())
+
+    def callers(place: Stmt) -> list[Stmt]:
+        calls = model.flow.callers(place.scope) if isinstance(place.scope, Function) else ()
+        return [call.stmt for call in calls if call.stmt is not None]
+
+    around = (outer for place in closure([stmt], callers) for outer in place.ancestors())
     return [outer for outer in around if isinstance(outer, (For, While))]
 
 

@@ -20,6 +20,7 @@ from sampler_lint.domain.taking import as_taken, takes_one
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     TOGETHER,
@@ -114,7 +115,7 @@ class EvaluationPadding(Rule):
             sampler = padding_sampler(model, found.loader)
             if sampler is None or (found.scope, found.stmt) in seen:
                 continue
-            if _asks_for_rest(model, sampler.site):
+            if sampler.site is not None and _asks_for_rest(model, sampler.site.scope):
                 continue  # it is known what is counted twice, and told
             if in_test_function(model, found.scope):
                 continue  # it counts to compare with what it expects
@@ -365,17 +366,15 @@ def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:
         yield onward(step, Hop.ARGUMENT, to, scope_of(to))
 
 
-def _asks_for_rest(model: Model, site: Call | None) -> bool:
+@remembered
+def _asks_for_rest(_: Model, scope: Scope) -> bool:
     """Whether the function that builds a sampler asks if the ranks have equally many samples."""
-    known: dict[Scope, bool] = model.memo.setdefault(_asks_for_rest, {})
-    if site is not None and site.scope not in known:
-        known[site.scope] = any(
-            isinstance(node, Bin) and node.op == "Mod" and is_length(node.left)
-            for stmt in statements(site.scope.body)
-            if isinstance(stmt, If)
-            for node in walk(stmt.test)
-        )
-    return site is not None and known[site.scope]
+    return any(
+        isinstance(node, Bin) and node.op == "Mod" and is_length(node.left)
+        for stmt in statements(scope.body)
+        if isinstance(stmt, If)
+        for node in walk(stmt.test)
+    )
 
 
 def _drops(model: Model, loader: Obj, sampler: Obj) -> bool | None:

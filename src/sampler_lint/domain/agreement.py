@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sampler_lint.domain.concepts import COLLECTIVE
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import owner_of, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -58,15 +59,12 @@ def _assigned(stmt: object) -> Iterator[_Made]:
 
 def _sources(made: list[_Made], about: Iterable[Expr]) -> list[Expr]:
     """The values, and what goes into them."""
-    found = dict.fromkeys(about)
-    todo = [*found]
-    for expr in todo:
+
+    def parts(expr: Expr) -> list[Expr]:
         names = {*_names(expr)}
-        for targets, value in made:
-            if value not in found and _meet(targets, names):
-                found[value] = None
-                todo.append(value)
-    return todo
+        return [value for targets, value in made if _meet(targets, names)]
+
+    return [*closure(about, parts)]
 
 
 def _made_of(made: list[_Made], about: Iterable[Expr]) -> set[str]:

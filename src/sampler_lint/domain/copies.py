@@ -13,6 +13,7 @@ from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import once_a_program
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import WORKED, parts
 from sampler_lint.remembered import remembered
@@ -104,14 +105,11 @@ def _steps_of(model: Model, loader: Obj) -> Iterator[_Acts]:
             yield from (partial(_is_within, loop) for loop in loops)
 
 
+@once_a_program
 def _iterators(model: Model, scope: Scope) -> list[tuple[Call, list[Loop]]]:
     """The iterators of a program that loops take from, which are made once before them."""
-    known: dict[str, list[tuple[Call, list[Loop]]]] = model.memo.setdefault(_iterators, {})
-    program = model.project.program_of(model.module_of(scope))
-    if program not in known:
-        found = ((call, _loops_taking(call)) for call in model.project.calls_near("iter", scope))
-        known[program] = [(call, loops) for call, loops in found if loops]
-    return known[program]
+    found = ((call, _loops_taking(call)) for call in model.project.calls_near("iter", scope))
+    return [(call, loops) for call, loops in found if loops]
 
 
 def _loops_taking(call: Call) -> list[Loop]:

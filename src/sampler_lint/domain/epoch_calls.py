@@ -364,42 +364,27 @@ def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
 
     Sought from the function upwards, along the calls of it and those that are spelled alike.
     """
-    known: dict[Scope, _Above] = model.memo.setdefault(runs_in, {})
-    above = known.get(scope)
-    if above is None:
-        above = known[scope] = _Above(scope)
-    if any(map(loop.encloses, above.stmts.get(loop.scope, ()))):
+    leading, is_offered = _leading(model, scope)
+    if any(map(loop.encloses, leading.get(loop.scope, ()))):
         return True
-    while above.todo:
-        if any(map(loop.encloses, above.climb(model))):
-            return True
-    return None if above.is_offered else False
+    return None if is_offered else False
 
 
-class _Above:
-    """What may run a scope, sought once for all loops and only as far as one has asked."""
+@remembered
+def _leading(model: Model, scope: Scope) -> tuple[dict[Scope, list[Stmt]], bool]:
+    """The statements that lead to a scope, by where they are, and whether others may run it.
 
-    def __init__(self, scope: Scope) -> None:
-        self.stmts: dict[Scope, list[Stmt]] = {}
-        """The statements that lead to it, by where they are."""
-        self.is_offered = False
-        self.seen: set[Scope] = {scope}
-        self.todo: list[Scope] = [scope]
-
-    def climb(self, model: Model) -> tuple[Stmt, ...]:
-        """The statements that may run the next function."""
-        function = self.todo.pop()
-        if not isinstance(function, Function):
-            return ()
-        run_by = _run_by(model, function)
+    Sought once for all loops.
+    """
+    stmts: dict[Scope, list[Stmt]] = {}
+    is_offered = False
+    for each in closure([scope], lambda each: _run_by(model, each).scopes):
+        run_by = _run_by(model, each)
         for stmt in run_by.stmts:
-            self.stmts.setdefault(stmt.scope, []).append(stmt)
+            stmts.setdefault(stmt.scope, []).append(stmt)
         # What is built by who knows whom in a turn is none of the objects that the loop has.
-        self.is_offered |= run_by.is_offered and function.name != "__init__"
-        new = run_by.scopes - self.seen
-        self.seen |= new
-        self.todo += new
-        return run_by.stmts
+        is_offered |= run_by.is_offered and getattr(each, "name", "") != "__init__"
+    return stmts, is_offered
 
 
 def begins_in(model: Model, scope: Scope) -> set[str] | None:
@@ -648,14 +633,12 @@ def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:
 @remembered
 def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:
     """The loops whose turns run a statement again: around it, or around the calls that do."""
-    places: list[Stmt] = [stmt]
-    seen: set[Scope] = set()
-    for place in places:
-        if place.scope not in seen and isinstance(place.scope, Function):
-            seen.add(place.scope)
-            calls = model.flow.callers(place.scope)
-            places += [call.stmt for call in calls if call.stmt is not None]
-    around = (outer for place in places for outer in place.ancestors())
+
+    def callers(place: Stmt) -> list[Stmt]:
+        calls = model.flow.callers(place.scope) if isinstance(place.scope, Function) else ()
+        return [call.stmt for call in calls if call.stmt is not None]
+
+    around = (outer for place in closure([stmt], callers) for outer in place.ancestors())
     return [outer for outer in around if isinstance(outer, (For, While))]
 
 

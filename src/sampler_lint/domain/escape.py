@@ -12,7 +12,7 @@ from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import LOOKS, NAMESPACES, SETS_EPOCH
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.programs import is_imported
+from sampler_lint.domain.programs import is_imported, once_a_program
 from sampler_lint.remembered import remembered
 from sampler_lint.source import is_candidate
 from sampler_lint.syntax.navigation import (
@@ -222,15 +222,11 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
     return None in readers or cls in above or not readers.isdisjoint(model.flow.mro(cls))
 
 
+@once_a_program
 def _quoted(model: Model, scope: Scope) -> frozenset[str]:
     """The names that the files of a scope's program hold in quotes."""
-    program = model.project.program_of(model.module_of(scope))
-    known: dict[str, frozenset[str]] = model.memo.setdefault(_quoted, {})
-    if program not in known:
-        known[program] = frozenset(
-            name for module in model.project.modules_near(scope) for name in _quoted_in(module)
-        )
-    return known[program]
+    near = model.project.modules_near(scope)
+    return frozenset(name for module in near for name in _quoted_in(module))
 
 
 def _quoted_in(module: Module) -> set[str]:

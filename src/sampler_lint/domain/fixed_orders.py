@@ -347,15 +347,15 @@ def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:
 
 def may_be_drawn_again(model: Model, call: Call) -> bool:
     """Whether a call stands in a loop, or in a function that one calls; tests aside."""
-    todo, seen = [call], set[Scope]()
-    for each in todo:
-        if each.stmt is None or any(isinstance(a, (For, While)) for a in each.stmt.ancestors()):
-            return True
-        if isinstance(each.scope, Function) and each.scope not in seen:
-            seen.add(each.scope)
-            callers = model.flow.callers(each.scope)
-            todo += (c for c in callers if not is_test(model.module_of(c.scope)))
-    return False
+
+    def callers(each: Call) -> Iterator[Call]:
+        found = model.flow.callers(each.scope) if isinstance(each.scope, Function) else ()
+        return (c for c in found if not is_test(model.module_of(c.scope)))
+
+    return any(
+        each.stmt is None or any(isinstance(a, (For, While)) for a in each.stmt.ancestors())
+        for each in closure([call], callers)
+    )
 
 
 def looks_up(model: Model, dataset: Expr) -> bool:

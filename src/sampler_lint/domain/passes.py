@@ -10,6 +10,7 @@ from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.programs import once_a_program
 from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.wrapping import (
     flat,
@@ -64,15 +65,12 @@ def passes(model: Model) -> list[Pass]:
     return list(dict.fromkeys(_passes(model, sharding_programs(model))))
 
 
+@once_a_program
 def passes_near(model: Model, scope: Scope) -> list[Pass]:
     """Those of the program that a scope is of, also of one that shards nothing."""
     program = model.project.program_of(model.module_of(scope))
-    if program in sharding_programs(model):
-        return passes(model)
-    kept: dict[str, list[Pass]] = model.memo.setdefault(passes_near, {})
-    if program not in kept:
-        kept[program] = list(dict.fromkeys(_passes(model, {program})))
-    return kept[program]
+    is_among = program in sharding_programs(model)
+    return passes(model) if is_among else list(dict.fromkeys(_passes(model, {program})))
 
 
 def _passes(model: Model, programs: Collection[str]) -> Iterator[Pass]:

@@ -299,14 +299,9 @@ class _Run:
                 for after in self._assume(expr.test, child is expr.options[0], state):
                     yield from self._reach(child, after)
             elif isinstance(expr, Choice) and expr.kind != "if" and position:
-                states = [state]
-                for option in expr.options[:position]:
-                    states = [
-                        after
-                        for before in states
-                        for after in self._assume(option, expr.kind == "and", before)
-                    ]
-                for after in states:
+                goes_on = expr.kind == "and"
+                before = expr.options[:position]
+                for after in self._assume_all(before, goes_on, goes_on, state):
                     yield from self._reach(child, after)
             else:
                 yield from self._reach(child, state)
@@ -438,13 +433,9 @@ class _Run:
                     yield from self._value(option, after)
         elif isinstance(expr, Choice):
             yield from self._any_of(expr.options, expr.kind == "or", state)
-        elif isinstance(expr, (Compare, Unary)) and _is_test(expr):
+        elif _is_test(expr):
             for truth in (True, False):
                 for after in self._assume(expr, truth, state):
-                    yield after, Sym(repr(truth), False, truth, (truth,), expr)
-        elif isinstance(expr, Call) and last_name(expr.func) == "bool" and expr.positional:
-            for truth in (True, False):
-                for after in self._assume(expr.positional[0], truth, state):
                     yield after, Sym(repr(truth), False, truth, (truth,), expr)
         else:
             name = dotted(expr)
@@ -632,8 +623,10 @@ def _is_told(call: Call) -> bool:
     )
 
 
-def _is_test(expr: Compare | Unary) -> bool:
-    return len(expr.ops) == 1 if isinstance(expr, Compare) else expr.op == "Not"
+def _is_test(expr: Expr) -> bool:
+    if isinstance(expr, Call):
+        return last_name(expr.func) == "bool" and bool(expr.positional)
+    return len(expr.ops) == 1 if isinstance(expr, Compare) else getattr(expr, "op", "") == "Not"
 
 
 def _parts(expr: Expr) -> list[Expr]:

@@ -6,6 +6,7 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.model import Model
@@ -27,7 +28,10 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Module, Project
-from sampler_lint.workspace.relevance import is_of_tests
+
+T = TypeVar("T")
+
+_TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 
 _ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
 #: What finds all modules of a package.
@@ -281,6 +285,20 @@ class ProgramFiles:
             above = closure([path], lambda each: self._importers.get(each, ()))
             known = self._leading[path] = set(above)
         return known
+
+
+def once_a_program(answer: Callable[[Model, Scope], T]) -> Callable[[Model, Scope], T]:
+    """Have what is asked about the program of a scope, whichever it is, found out once."""
+
+    @functools.wraps(answer)
+    def asking(model: Model, near: Scope) -> T:
+        known: dict[str, T] = model.memo.setdefault(answer, {})
+        program = model.project.program_of(model.module_of(near))
+        if program not in known:
+            known[program] = answer(model, near)
+        return known[program]
+
+    return asking
 
 
 @remembered

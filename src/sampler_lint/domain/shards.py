@@ -172,8 +172,7 @@ def _taken_of_kept(
         _note_ordered(stmt, ordered, draws)
     kept = {
         node.name
-        for stmt in statements(scope.body)
-        for node in nodes_in([stmt])
+        for node in nodes_in(statements(scope.body))
         if isinstance(node, Attr) and node.name in ordered and self_class(node.value) is not None
     }
     for method in cls.methods if kept else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, ends, given_by, origins
@@ -26,6 +27,7 @@ from sampler_lint.domain.wrapping import parameter_kept
 from sampler_lint.findings import Grade
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import owner_of, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -183,18 +185,16 @@ def _is_told(model: Model, end: Step, within: set[Scope]) -> bool:
 
 def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
     """A call that draws an item's numbers from a module's own generator."""
-    todo = [f for part in parts(model, dataset) for f in _functions_of(model, part)]
-    seen: set[Function] = set()
-    while todo and len(seen) < MOST_SEARCHED_FOR_STEP:
-        function = todo.pop(0)
-        if function in seen:
-            continue
-        seen.add(function)
+
+    def called(function: Function) -> list[Function]:
+        # An object that is called is one that this dataset holds: see `parts`.
+        return [each for each in model.flow.called_by(function) if each.name != "__call__"]
+
+    own = (f for part in parts(model, dataset) for f in _functions_of(model, part))
+    for function in islice(closure(own, called), MOST_SEARCHED_FOR_STEP):
         for call in function.calls:
             if _library(model, call) == library and _draws(call, library):
                 return call
-            # An object that is called is one that this dataset holds: see `parts`.
-            todo += [each for each in model.flow.callees(call) if each.name != "__call__"]
     return None
 
 

@@ -40,6 +40,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     If,
+    ModuleFacts,
     Name,
     Other,
     Scope,
@@ -244,7 +245,7 @@ def is_asked_first(stmt: Stmt | None, of: Expr, name: str) -> bool:
     tests = []
     if inherited(stmt, _is_below_question, False) or _is_where_it_failed(stmt, of):
         return True
-    names, constants = _said_in_tests(stmt.scope)
+    names, constants = _said_in_tests(stmt.scope.module, stmt.scope)
     if owner in names or name in constants:
         tests += [s.test for s in stmt.ancestors() if isinstance(s, (If, While))]
     for node in nodes_in([stmt]):
@@ -285,16 +286,13 @@ def _is_below_question(found: bool, stmt: Stmt) -> bool:
     )
 
 
-def _said_in_tests(scope: Scope) -> tuple[set[str | None], set[object]]:
+@remembered
+def _said_in_tests(_: ModuleFacts, scope: Scope) -> tuple[set[str | None], set[object]]:
     """The names (None for what has none) and literals in the conditions of a scope."""
-    known: dict[Scope, tuple[set[str | None], set[object]]]
-    known = scope.module.memo.setdefault(_said_in_tests, {})
-    if scope not in known:
-        tests = (s.test for s in statements(scope.body) if isinstance(s, (If, While)))
-        nodes = [node for test in tests for node in walk(test)]
-        constants = {node.value for node in nodes if isinstance(node, Const)}
-        known[scope] = {last_name(node) for node in nodes}, constants
-    return known[scope]
+    tests = (s.test for s in statements(scope.body) if isinstance(s, (If, While)))
+    nodes = [node for test in tests for node in walk(test)]
+    constants = {node.value for node in nodes if isinstance(node, Const)}
+    return {last_name(node) for node in nodes}, constants
 
 
 def near_names(name: str, defined: set[str]) -> list[str]:

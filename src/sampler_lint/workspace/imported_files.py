@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import binder_of
 from sampler_lint.syntax.nodes import Call, Function, Imported, dotted
 from sampler_lint.workspace.project import Project
@@ -19,12 +20,7 @@ class ImportedFiles:
         """Whether one of the files is one, or imports it, which may hand on what is in it."""
         key = frozenset(files), path
         if key not in self._leading:
-            todo, seen = list(files), set(files)
-            while todo and path not in seen:
-                more = self._imported_by(todo.pop()) - seen
-                todo += more
-                seen |= more
-            self._leading[key] = path in seen
+            self._leading[key] = path in closure(files, self._imported_by)
         return self._leading[key]
 
     def may_mean(self, call: Call, function: Function) -> bool:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -29,6 +30,7 @@ from sampler_lint.source import (
     says_rank_or_data,
     setting_names,
 )
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.lower import extract
 from sampler_lint.syntax.navigation import imported_by_call, is_main_guard, self_class
 from sampler_lint.syntax.nodes import (
@@ -643,15 +645,11 @@ class Project:
         """
         program = self.program_of(self.module_of(scope))
         among = [self._aliases.get(program, {})] if program else self._aliases.values()
-        found: dict[str, None] = {name: None}
-        todo = [name]
-        while todo and len(found) < MOST_ALIASES:
-            meant = todo.pop()
-            for alias in sorted({alias for each in among for alias in each.get(meant, ())}):
-                if alias not in found:
-                    found[alias] = None
-                    todo.append(alias)
-        return list(found)[1:MOST_ALIASES]
+
+        def of(meant: str) -> list[str]:
+            return sorted({alias for each in among for alias in each.get(meant, ())})
+
+        return list(islice(closure([name], of), 1, MOST_ALIASES))
 
     def calls_near(self, name: str, scope: Scope) -> list[Call]:
         """:meth:`calls_named`, in the program that ``scope`` belongs to.

@@ -27,6 +27,7 @@ from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -466,16 +467,15 @@ class Values:
         """Whether a method of the class, or the constructor of a base, comes to call another."""
         bases = self._model.flow.own_mro(cls)
         owners = bases[1:] if name == "__init__" else bases
-        todo = [found for one in owners if (found := one.method(name)) is not None]
-        seen = {name}
-        while todo and method not in seen:
-            for call in todo.pop().calls:
-                if not isinstance(call.func, Attr) or self_class(call.func.value) is None:
-                    continue
-                if call.func.name not in seen:
-                    seen.add(call.func.name)
-                    todo += [m for one in bases if (m := one.method(call.func.name)) is not None]
-        return method in seen
+
+        def called(each: str) -> Iterator[str]:
+            for one in owners if each == name else bases:
+                found = one.method(each)
+                for call in found.calls if found is not None else ():
+                    if isinstance(call.func, Attr) and self_class(call.func.value) is not None:
+                        yield call.func.name
+
+        return method in closure([name], called)
 
     def _attribute(self, node: ast.Attribute) -> str | None:
         """An attribute that the object may not have (yet) where a method reads it."""

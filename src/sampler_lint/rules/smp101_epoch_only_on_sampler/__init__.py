@@ -11,7 +11,7 @@ from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.model import SAMPLER as SAMPLER_BASE
-from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.programs import in_test_function, is_test, once_a_program
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Fix, Grade, Related
@@ -408,16 +408,13 @@ def _says_batch_sampler(data: bytes) -> bool:
     return b"batch_sampler" in without_prose(data)
 
 
+@once_a_program
 def _knows_batch_samplers(model: Model, near: Scope) -> bool:
     """Whether the program says ``batch_sampler`` outside its prose."""
-    programs: dict[str, bool] = model.memo.setdefault(_knows_batch_samplers, {})
-    program = model.project.program_of(model.module_of(near))
-    if program not in programs:
-        programs[program] = any(
-            module.says("batch_sampler") and module.source.tells(_says_batch_sampler)
-            for module in model.project.modules_near(near)
-        )
-    return programs[program]
+    return any(
+        module.says("batch_sampler") and module.source.tells(_says_batch_sampler)
+        for module in model.project.modules_near(near)
+    )
 
 
 def _missed(model: Model, loader: Obj) -> tuple[str, ...] | Unknown | None:

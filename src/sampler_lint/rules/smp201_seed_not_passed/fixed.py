@@ -16,7 +16,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.draws import bare_generator, draws, seeded
 from sampler_lint.domain.epoch_state import takes_order_of_torch
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import once_a_program
 from sampler_lint.domain.samplers import may_shuffle
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.seed_fixes import called
@@ -29,6 +29,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Name,
+    Scope,
     last_name,
 )
 
@@ -97,8 +98,8 @@ def _unpassed(model: Model, given: Expr) -> list[Unpassed]:
             if (
                 len(function.bindings[param.name]) > 1
                 or function.decorators
-                or _is_for_others(model, function)
-                or _is_handed_on(model, function)
+                or model.module_of(function).is_library(function)
+                or called(function) in _handed_on(model, function)
             ):
                 return []
             continue
@@ -113,25 +114,15 @@ def _unpassed(model: Model, given: Expr) -> list[Unpassed]:
     return found
 
 
-def _is_for_others(model: Model, function: Function) -> bool:
-    """Whether a function of a library has no caller in the tree, tests aside."""
-    return model.module_of(function).is_library(function) and all(
-        is_test(model.module_of(call.scope)) for call in model.flow.callers(function)
-    )
-
-
-def _is_handed_on(model: Model, function: Function) -> bool:
-    """Whether a function is passed, in its program, to something that may call it."""
-    program = model.project.program_of(model.module_of(function))
-    known: dict[str, set[str | None]] = model.memo.setdefault(_is_handed_on, {})
-    if program not in known:
-        known[program] = {
-            last_name(arg.value)
-            for module in model.project.modules_near(function)
-            for call in module.facts.all_calls
-            for arg in call.args
-        }
-    return called(function) in known[program]
+@once_a_program
+def _handed_on(model: Model, near: Scope) -> set[str | None]:
+    """The names of what is passed, in a program, to something that may call it."""
+    return {
+        last_name(arg.value)
+        for module in model.project.modules_near(near)
+        for call in module.facts.all_calls
+        for arg in call.args
+    }
 
 
 def _seed_parameter(model: Model, cls: Class) -> tuple[str, str] | None:
@@ -234,7 +225,8 @@ def fixed_generator(model: Model, user: Obj) -> FixedGenerator | None:
     site = made.pop() if len(made) == 1 else None
     if site is None:
         return None
-    seeders = _seeders(model, site)
+    found = _seeders(model, site.scope)
+    seeders = [*found.get(site, ()), *found.get(None, ())]
     call = seeders[0] if len(seeders) == 1 else None
     literal = _literal(call) if call is not None else None
     return FixedGenerator(call, literal) if call is not None and literal is not None else None
@@ -264,27 +256,25 @@ def _maker(model: Model, value: Value) -> Call | None:
     return inner if isinstance(inner, Call) else None
 
 
-def _seeders(model: Model, made: Call) -> list[Call | None]:
-    """What in its program may seed the generator, or put it into another state.
+@once_a_program
+def _seeders(model: Model, near: Scope) -> dict[Call | None, list[Call | None]]:
+    """What may seed a generator, or put it into another state, by the call that makes it.
 
     None where a call does so to what is not known.
     """
-    known: dict[str, dict[Call | None, list[Call | None]]] = model.memo.setdefault(_seeders, {})
-    program = model.project.program_of(model.module_of(made.scope))
-    if program not in known:
-        found = known[program] = {}
-        for module in model.project.modules_near(made.scope):
-            for call in module.facts.all_calls:
-                func = call.func
-                if not isinstance(func, Attr):
-                    continue
-                if SEEDS_ONE.is_call(call) or RESTORES.names(func):
-                    for owner in model.flow.values(func.value):
-                        if (maker := _maker(model, owner)) is not None:
-                            found.setdefault(maker, []).append(call)
-                        elif not isinstance(owner, (Ext, ExtObj, Obj)):
-                            found.setdefault(None, []).append(None)
-    return [*known[program].get(made, ()), *known[program].get(None, ())]
+    found: dict[Call | None, list[Call | None]] = {}
+    for module in model.project.modules_near(near):
+        for call in module.facts.all_calls:
+            func = call.func
+            if not isinstance(func, Attr):
+                continue
+            if SEEDS_ONE.is_call(call) or RESTORES.names(func):
+                for owner in model.flow.values(func.value):
+                    if (maker := _maker(model, owner)) is not None:
+                        found.setdefault(maker, []).append(call)
+                    elif not isinstance(owner, (Ext, ExtObj, Obj)):
+                        found.setdefault(None, []).append(None)
+    return found
 
 
 def _literal(call: Call) -> Const | None:

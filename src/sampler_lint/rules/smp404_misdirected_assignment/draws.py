@@ -10,6 +10,7 @@ from sampler_lint.domain.concepts import DRAW, GENERATORS, NAMESPACES, SAMPLER, 
 from sampler_lint.domain.draws import global_draw, has_own_generator
 from sampler_lint.domain.epoch_state import lookup
 from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.programs import once_a_program
 from sampler_lint.domain.ranks import reached
 from sampler_lint.edits.seed_fixes import draw_from
 from sampler_lint.findings import Grade, Related
@@ -91,19 +92,15 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
     )
 
 
-def _reads_seed_of_a_sampler(model: Model, near: Class) -> bool:
+@once_a_program
+def _reads_seed_of_a_sampler(model: Model, near: Scope) -> bool:
     """Whether some code of the program reads ``x_sampler.seed``."""
-    programs: dict[str, bool] = model.memo.setdefault(_reads_seed_of_a_sampler, {})
-    program = model.project.program_of(model.module_of(near))
-    known = programs.get(program)
-    if known is None:
-        known = programs[program] = any(
-            read.name == "seed" and SAMPLER.names(read.value)
-            for module in model.project.modules_near(near)
-            for scope in module.facts.scopes
-            for read in scope.reads
-        )
-    return known
+    return any(
+        read.name == "seed" and SAMPLER.names(read.value)
+        for module in model.project.modules_near(near)
+        for scope in module.facts.scopes
+        for read in scope.reads
+    )
 
 
 def _is_only_kept(model: Model, cls: Class, init: Function) -> bool:

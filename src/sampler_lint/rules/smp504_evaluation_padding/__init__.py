@@ -8,10 +8,10 @@ from functools import partial
 from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins, scope_of
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import ClassRef, Ext, Obj
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.epochs import pass_evaluates, pass_trains
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.ranks import kinds
@@ -20,6 +20,7 @@ from sampler_lint.domain.taking import as_taken, takes_one
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp504_evaluation_padding.counting import (
     TOGETHER,
@@ -49,7 +50,6 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Bin,
     Call,
-    Class,
     Const,
     Expr,
     For,
@@ -109,13 +109,13 @@ class EvaluationPadding(Rule):
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at evaluation passes over known loaders, and at functions made for such loaders."""
+        """Look at evaluation passes over known loaders."""
         seen = set()
         for found in (each for one in passes(model) for each in as_taken(model, one)):
             sampler = padding_sampler(model, found.loader)
             if sampler is None or (found.scope, found.stmt) in seen:
                 continue
-            if _asks_for_rest(model, sampler.site):
+            if sampler.site is not None and _asks_for_rest(model, sampler.site.scope):
                 continue  # it is known what is counted twice, and told
             if in_test_function(model, found.scope):
                 continue  # it counts to compare with what it expects
@@ -162,20 +162,6 @@ class EvaluationPadding(Rule):
         yield from cut_off(model)
         yield from cut_off_in_hooks(model)
         yield from _gathered(model)
-        for module in model.modules:
-            for function in module.facts.functions:
-                if any(scope is function for scope, _ in seen):
-                    continue
-                test = _expects_sharding(model, function)
-                if test is not None and evaluates(model, function, None) and not _steps(function):
-                    yield Suspect(
-                        module,
-                        test,
-                        f"`{function.name}` counts every sample of a distributed sampler, with "
-                        f"its padding",
-                        effect=_TWICE,
-                        advice=_ADVICE,
-                    )
 
 
 _ADVICE = (
@@ -381,17 +367,15 @@ def _arguments_on(onwards: Mapping[Expr, Expr], step: Step) -> Iterator[Step]:
         yield onward(step, Hop.ARGUMENT, to, scope_of(to))
 
 
-def _asks_for_rest(model: Model, site: Call | None) -> bool:
+@remembered
+def _asks_for_rest(_: Model, scope: Scope) -> bool:
     """Whether the function that builds a sampler asks if the ranks have equally many samples."""
-    known: dict[Scope, bool] = model.memo.setdefault(_asks_for_rest, {})
-    if site is not None and site.scope not in known:
-        known[site.scope] = any(
-            isinstance(node, Bin) and node.op == "Mod" and is_length(node.left)
-            for stmt in statements(site.scope.body)
-            if isinstance(stmt, If)
-            for node in walk(stmt.test)
-        )
-    return site is not None and known[site.scope]
+    return any(
+        isinstance(node, Bin) and node.op == "Mod" and is_length(node.left)
+        for stmt in statements(scope.body)
+        if isinstance(stmt, If)
+        for node in walk(stmt.test)
+    )
 
 
 def _drops(model: Model, loader: Obj, sampler: Obj) -> bool | None:
@@ -405,26 +389,3 @@ def _drops(model: Model, loader: Obj, sampler: Obj) -> bool | None:
         return None
     truths = model.option(sampler, "drop_last", False)
     return next(iter(truths)) is True if truths is not None and len(truths) == 1 else None
-
-
-def _steps(function: Function) -> bool:
-    return any(map(TRAINS.is_call, function.calls))
-
-
-def _expects_sharding(model: Model, function: Function) -> Call | None:
-    """A test ``isinstance(loader.sampler, DistributedSampler)`` in the function."""
-    for call in function.calls:
-        if last_name(call.func) != "isinstance" or len(call.positional) != 2:
-            continue
-        what, kind = call.positional
-        if not isinstance(what, Attr) or what.name != "sampler":
-            continue
-        for value in model.flow.values(kind):
-            cls: Class | str | None = None
-            if isinstance(value, ClassRef):
-                cls = value.cls
-            elif isinstance(value, Ext):
-                cls = value.dotted
-            if cls is not None and model.flow.is_a(cls, DISTRIBUTED_SAMPLER) is True:
-                return call
-    return None

@@ -21,7 +21,7 @@ from sampler_lint.domain.epochs import (
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import Pass, have_no_object, passes_near
-from sampler_lint.domain.programs import built_outside_tests, is_test, program_files
+from sampler_lint.domain.programs import built_outside_tests, is_test, once_a_program, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.shares import pads, passes_over_shared
@@ -525,15 +525,17 @@ def _is_off(model: Model, loader: Obj, shuffle: Expr) -> bool:
 
 def _passes_of(model: Model, site: Call) -> list[Pass]:
     """The passes over what a call builds, also over what a framework gives back for it."""
-    known: dict[str, dict[Call, list[Pass]]] = model.memo.setdefault(_passes_of, {})
-    program = model.project.program_of(model.module_of(site.scope))
-    if program not in known:
-        by_site = known[program] = {}
-        made = (*passes_near(model, site.scope), *passes_over_shared(model))
-        for found in (taken for each in made for taken in as_taken(model, each)):
-            if found.loader.site is not None:
-                by_site.setdefault(found.loader.site, []).append(found)
-    return known[program].get(site, [])
+    return _passes_by_site(model, site.scope).get(site, [])
+
+
+@once_a_program
+def _passes_by_site(model: Model, near: Scope) -> dict[Call, list[Pass]]:
+    by_site: dict[Call, list[Pass]] = {}
+    made = (*passes_near(model, near), *passes_over_shared(model))
+    for found in (taken for each in made for taken in as_taken(model, each)):
+        if found.loader.site is not None:
+            by_site.setdefault(found.loader.site, []).append(found)
+    return by_site
 
 
 def _ends_early(loop: Stmt) -> bool:

@@ -65,8 +65,10 @@ def where_not_none(read: Name | Attr) -> list[Expr] | None:
 def where_named(read: Name) -> str | None:
     """The name of the class or function that a name is, in a branch of ``cls.__name__ == "A"``."""
     stmt, scope = read.stmt, read.scope
+    if stmt is None or stmt.scope is not scope:
+        return None
     tests, bound = _asked(scope).get(read.id, ((), ()))
-    for test in tests if stmt is not None and stmt.scope is scope else ():
+    for test in tests:
         for block, outcome in ((test.body, True), (test.orelse, False)):
             said = _name_said(test.test, read.id, outcome) if _stands_in(stmt, block) else None
             if said is not None and not any(

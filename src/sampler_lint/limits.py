@@ -69,3 +69,5 @@ FEWEST_GUESSED = 3
 MOST_CALLING_BY_NAME = 4
 #: Files that register what a loader may read, without a sampler word, that are worth a look.
 MOST_REGISTERED = 40
+#: Folders of a tree that are searched for settings: with more, a name may be in any of them.
+MOST_FOLDERS = 2_000

@@ -211,9 +211,18 @@ def _too_large(path: str, what: str, size: int, largest: int) -> SourceError:
 
 
 def setting_names(folder: str) -> list[str]:
-    """The names in a folder that files with settings and requirements may have, sorted."""
+    """The names in a folder that files with settings and requirements may have, sorted.
+
+    Also those of the folders in it, with a slash, but for links and what is hidden.
+    """
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(_SETTINGS))
+        with os.scandir(folder) as entries:
+            return sorted(
+                entry.name + os.sep if entry.is_dir(follow_symlinks=False) else entry.name
+                for entry in entries
+                if entry.name.endswith(_SETTINGS)
+                or (entry.name[:1] != "." and entry.is_dir(follow_symlinks=False))
+            )
     except OSError:
         return []
 

@@ -7,6 +7,7 @@ level, and the rest of its code.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
+from sampler_lint.limits import MOST_FOLDERS
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.closure import closure
@@ -108,7 +110,7 @@ class Launches:
         """Whether an application holds the scope in a part that nothing uses.
 
         What only such parts use is dead with them. In a package that can be installed it may be
-        there for others, and a configuration may name it where a name that it holds is imported.
+        there for others, and a file of settings may name it.
         """
         part = self._part(scope)
         if part not in self._dead:
@@ -134,10 +136,10 @@ class Launches:
                 for path in self._may_start(leading - {part.path})
             )
             and not any(self._looks_up_names(path) for path in leading)
-            and not any(self._imports_any(path) for path in self._files.beside(part.path))
             and all(self._is_dead(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)
             and not _is_installable(self._project, module)
+            and not self._is_configured(part)
         )
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
@@ -158,14 +160,29 @@ class Launches:
             self._looking_up[path] = known
         return known
 
-    def _imports_any(self, path: str) -> bool:
-        """Whether a file imports by a name of which it writes nothing, as a configuration's."""
-        module = self._files.module(path, "import_module")
-        return module is not None and any(
-            last_name(call.func) == "import_module"
-            and any(isinstance(name, Name) for name in call.positional[:1])
-            for call in module.facts.all_calls
-        )
+    def _is_configured(self, part: Part) -> bool:
+        """Whether a file of settings says the name: hydra and others build what that names."""
+        word = re.compile(rb"\b%b\b" % part.name.encode())
+        return self._settings is None or any(map(word.search, self._settings))
+
+    @functools.cached_property
+    def _settings(self) -> list[bytes] | None:
+        """What the tree's files of settings hold; None where there are too many folders."""
+        found: list[bytes] = []
+        folders = [self._project.root]
+        for folder in folders:
+            if len(folders) > MOST_FOLDERS:
+                return None
+            for name in self._project.names_in(folder):
+                path = os.path.join(folder, name)
+                if name.endswith(os.sep):
+                    folders.append(path.rstrip(os.sep))
+                elif name.endswith((".yaml", ".yml", ".toml")):
+                    try:
+                        found.append(self._project.bytes_of(path))
+                    except SourceError:
+                        continue
+        return found
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._files.module(path)

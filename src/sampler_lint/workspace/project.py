@@ -232,6 +232,8 @@ class Project:
     def names_in(self, folder: str) -> list[str]:
         """The names in a folder that files with settings and requirements may have, sorted.
 
+        Also those of the folders in it, with a slash.
+
         Whoever lists a folder does it here, or findings would outlive its changes.
         """
         names = [] if leads_outside(folder) else setting_names(folder)

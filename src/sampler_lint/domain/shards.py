@@ -572,8 +572,13 @@ def _is_seeded_alike(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> bo
     return seeding.at.scope is not scope and any(
         place.scope is scope
         and library in {draw.library, None}
-        and surely_runs_before(place.stmt, draw.call.stmt)
-        and (place is at or not at.scope.yields or _is_within(draw.call, place))
+        and (
+            _is_within(draw.call, place)
+            or (
+                surely_runs_before(place.stmt, draw.call.stmt)
+                and (place is at or not at.scope.yields)
+            )
+        )
         for _, at, library in _seedings(model).alike
         for place in _led_to(model, at)
     )

@@ -142,8 +142,8 @@ class SetUp:
         """Optional arguments with another value than their default: flags, limits and numbers."""
         numbers = []
         for param, default in self.params:
-            if not isinstance(default, ast.Constant):
-                continue
+            if not isinstance(default, ast.Constant) or role_of(param.arg) is Role.DROP_LAST:
+                continue  # that goes by the world, for what is inside as well: see `drops`
             if isinstance(default.value, bool):
                 yield param.arg, not default.value
             elif default.value is None and _is_limit(param.arg):

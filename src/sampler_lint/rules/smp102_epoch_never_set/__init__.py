@@ -320,8 +320,11 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             )
     if any(before) and not counter.is_kept:
         return None
+    counts_first = all(counter.is_advanced_before(each.found) for each in missing)
     for stmt, lines in before.items():
-        if stmt is None:
+        if stmt is None and counter.advanced is not None and counts_first:
+            editor.insert_after(counter.advanced, *lines)
+        elif stmt is None:
             editor.insert_first(loop, *lines)
         else:
             editor.insert_before(stmt, *lines)

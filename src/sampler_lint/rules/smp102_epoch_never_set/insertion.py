@@ -47,6 +47,8 @@ class _Counter(NamedTuple):
     code: str
     unnamed: Name | None = None
     new: bool = False
+    advanced: AugAssign | None = None
+    """Where the body of the loop counts on."""
 
     @property
     def is_kept(self) -> bool:
@@ -56,6 +58,12 @@ class _Counter(NamedTuple):
             for binding in self.loop.scope.bindings.get(self.code, ())
             if binding.stmt is not None and self.loop.encloses(binding.stmt)
         )
+
+    def is_advanced_before(self, found: EpochLoop) -> bool:
+        """Whether the body counts on before it comes to the pass, and so has its number."""
+        around = (*(call.stmt for call in found.calls), found.inner.stmt)
+        place = next((stmt for stmt in around if stmt and self.loop.encloses(stmt)), None)
+        return bool(self.advanced and place and self.advanced.order < place.order)
 
     def write(self, editor: Editor) -> None:
         """Make the counter exist."""
@@ -102,9 +110,8 @@ def counter_of(module: Module, loop: Loop) -> _Counter:
         return _Counter(loop, fresh_name(loop.scope, "epoch"), unnamed=epoch)
     if epoch is not None:
         return _Counter(loop, text_of(module.source, epoch))
-    counted = _counted_in(loop)
-    if counted is not None:
-        return _Counter(loop, counted)
+    for advanced, code in _counted_in(loop):
+        return _Counter(loop, code, advanced=advanced)
     return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
 
 
@@ -128,8 +135,8 @@ def _targets(stmt: For | Assign) -> list[Expr]:
     return [stmt.target] if isinstance(stmt, For) else stmt.targets
 
 
-def _counted_in(loop: Loop) -> str | None:
-    """The variable that counts the turns: set before the loop, and advanced once in each of them.
+def _counted_in(loop: Loop) -> Iterator[tuple[AugAssign, str]]:
+    """The variables that count the turns: set before the loop, and advanced once in each of them.
 
     Wherever that is, each turn begins with another number.
     """
@@ -147,8 +154,7 @@ def _counted_in(loop: Loop) -> str | None:
         if stmt.op != "Add" or not _is_int(stmt.value, 1) or not _is_int(others[0].value):
             continue
         if not goes_on_before(loop, place):
-            return stmt.target.id
-    return None
+            yield stmt, stmt.target.id
 
 
 def _is_int(expr: Expr | None, value: int | None = None) -> bool:

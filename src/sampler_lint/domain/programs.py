@@ -28,6 +28,7 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Module, Project
+from sampler_lint.workspace.relevance import is_of_tests
 
 T = TypeVar("T")
 

@@ -120,6 +120,15 @@ class Module:
         """Whether the file holds tests."""
         return is_of_tests(self.display)
 
+    @cached_property
+    def is_suite(self) -> bool:
+        """Whether it holds tests that a runner finds; a script may be called ``test_net.py``."""
+        return self.is_test and any(
+            each.name.startswith(("test_", "Test")) or "fixture" in map(last_name, each.decorators)
+            for each in self.facts.scopes
+            if isinstance(each, (Function, Class))
+        )
+
     def says(self, word: str) -> bool:
         """Whether a word is somewhere in the file's text."""
         return self.source.says(word)
@@ -695,14 +704,14 @@ class Project:
         for item in items:
             module = self.module_of(item.scope)
             program = self.program_of(module)
-            if not module.is_test or program not in self._untested:
+            if not module.is_suite or program not in self._untested:
                 sorted_in.setdefault(program, []).append(item)
         return sorted_in
 
     @cached_property
     def _untested(self) -> frozenset[str]:
         """The programs with other files than tests."""
-        return frozenset(self.program_of(each) for each in self.candidates if not each.is_test)
+        return frozenset(self.program_of(each) for each in self.candidates if not each.is_suite)
 
     def stores_of(self, attribute: str) -> list[Store]:
         """Every assignment to ``….attribute`` in the candidate files."""

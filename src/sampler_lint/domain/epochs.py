@@ -248,11 +248,14 @@ def _brought(
         return given
     kinds = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
     other = bool(values) and all(isinstance(value, kinds) for value in values)
-    return _ANOTHER if other or _others_bring(model, function, read, loader) else None
+    is_called = not isinstance(call.scope, Function) or bool(model.flow.callers(call.scope))
+    if not other and not is_called:
+        other = _is_seen_to_get(model, function, read, loader)
+    return _ANOTHER if other else None
 
 
 @remembered
-def _others_bring(model: Model, function: Function, read: Name, loader: Obj) -> bool:
+def _is_seen_to_get(model: Model, function: Function, read: Name, loader: Obj) -> bool:
     """Whether a call of a function is seen to hand it the loader; others then hand in their own."""
     given = (given_by(model.flow, call, read) for call in model.flow.callers(function))
     return any(

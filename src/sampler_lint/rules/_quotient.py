@@ -125,10 +125,26 @@ def _decides(stmt: Stmt, node: Expr, quotient: Quotient) -> bool:
             and node in outer.positional
         ):
             return True
+    if isinstance(stmt, For) and _is_range(stmt.iter, node):
+        return any(_adds_one(inner) for inner in statements(stmt.body))
     return (
         isinstance(stmt, If)
         and any(part is node for part in walk(stmt.test))
         and any(_raises_quotient(inner, quotient) for inner in statements(stmt.body))
+    )
+
+
+def _is_range(expr: Expr, node: Expr) -> bool:
+    return isinstance(expr, Call) and last_name(expr.func) == "range" and expr.positional == [node]
+
+
+def _adds_one(stmt: Stmt) -> bool:
+    """``sizes[i] += 1``."""
+    return (
+        isinstance(stmt, AugAssign)
+        and stmt.op == "Add"
+        and isinstance(stmt.value, Const)
+        and stmt.value.value == 1
     )
 
 

@@ -86,6 +86,8 @@ def use_helper(call: Call, receiver: Expr, loader: Expr, editor: Editor) -> Fix 
     if by_class and len(asking.positional) != 2:
         return None
     kind = text_of(source, asking.positional[1]) if by_class else ""
+    if by_class and _is_any_as_good(call, stmt, receiver, kind):
+        kind = ""
     name = _helper(editor, kind)
     local, line = _alias(stmt, receiver) or (None, None)
     if line is not None:
@@ -123,6 +125,26 @@ def _is_only_told(call: Call, receiver: Expr) -> bool:
         for node in nodes_in(statements(call.scope.body))
         if isinstance(node, Name) and node.id == target.id and node is not target
     )
+
+
+def _is_any_as_good(call: Call, guard: If, receiver: Attr, kind: str) -> bool:
+    """Whether the guard may ask for ``set_epoch`` itself, as nothing else of the class is used.
+
+    A sampler of one's own need not derive from torch's. An imported class stays: its import
+    would be left without a use.
+    """
+    alias = _alias(guard, receiver)
+    uses = {
+        read.name
+        for read in call.scope.reads
+        if read.stmt is not None
+        and guard.encloses(read.stmt)
+        and (
+            same(read.value, receiver)
+            or (alias is not None and isinstance(read.value, Name) and read.value.id == alias[0])
+        )
+    }
+    return "." in kind and uses == {"set_epoch"}
 
 
 def _alias(guard: If, receiver: Attr) -> tuple[str, Assign] | None:

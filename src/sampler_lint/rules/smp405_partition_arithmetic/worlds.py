@@ -19,7 +19,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
-from sampler_lint.findings import Applicability, Fix, Grade, Severity
+from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
@@ -40,7 +40,7 @@ from sampler_lint.rules._trials import (
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import left_out
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import nodes_in, statements, stmt_of, walk
-from sampler_lint.syntax.nodes import Class, Function, Index, Node
+from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -359,6 +359,19 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
     if names is None or names.module is None or error.node is None:
         return None
     what = "assertion" if isinstance(error.node, ast.Assert) else "check"
+    overrun = trial in model.trials(cls).overrun
+    loaded = _loaded(model, cls, error.node) if overrun else None
+    if loaded is not None:
+        where = model.module_of(loaded.scope)
+        why = (Related(names.module.place(node_of(error.node)), f"this {what} fails"),)
+        return Suspect(
+            where,
+            loaded,
+            f"`{loaded.name}` of `{cls.name}` is not the number of indices it yields",
+            why=why,
+            effect=f"with {trial.story}, the {what} in `__iter__` fails ({error.kind})",
+            advice="compute it from what `__iter__` will yield",
+        )
     # Said apart, so that a baseline with the one does not hide the other.
     is_for_few = trial in model.trials(cls).tiny
     when = "fails with few samples" if is_for_few else "fails"
@@ -376,6 +389,19 @@ def _repeat(model: Model, cls: Class, is_for_few: bool, editor: Editor) -> Fix |
     evened = even_out(model, cls, often=True, editor=editor)
     # What is read for more samples is right.
     return evened if evened is not None or is_for_few else read_other(model, cls, editor)
+
+
+def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:
+    """Where `load_state_dict` sets the attribute that a failing check compares with."""
+    load = defined_by(model, cls, "load_state_dict")
+    test = getattr(check, "test", None)
+    if load is None or not isinstance(test, ast.Compare):
+        return None
+    compared = {
+        side.attr for side in (test.left, *test.comparators) if isinstance(side, ast.Attribute)
+    }
+    stores = [s.target for s in load.stores if isinstance(s.target, Attr)]
+    return next((target for target in stores if target.name in compared), None)
 
 
 def _endless(trial: Trial) -> Suspect | None:

@@ -470,8 +470,8 @@ def seed_parts(model: Model, expr: Expr) -> Iterator[Expr]:
     return ends(model.flow, expr, LOCAL | Hop.TEST | Hop.CALLER | Hop.RETURN)
 
 
-def changed_elsewhere(model: Model, state: EpochState) -> bool:
-    """Whether code besides a pass and ``set_epoch`` may change what the pass seeds with.
+def changed_elsewhere(model: Model, state: EpochState, *more: str) -> bool:
+    """Whether code besides a pass and ``set_epoch`` may change what the pass seeds with, or more.
 
     Or what either of them asks before: from where on a pass is read is another question.
     """
@@ -488,7 +488,7 @@ def changed_elsewhere(model: Model, state: EpochState) -> bool:
     ]
     names = {part.name for part in (*parts, *tests) if isinstance(part, Attr)}
     names.update(read.name for read in setting.self_reads())
-    names.update(_read_outside(state.iteration))
+    names.update(_read_outside(state.iteration), more)
     return any(
         store.scope not in ran and _may_be_of(model, store, state.cls) and not _is_in_init(store)
         for name in names

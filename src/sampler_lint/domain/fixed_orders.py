@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -35,6 +36,7 @@ from sampler_lint.domain.datasets import is_iterable, orders_itself
 from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
     Reach,
+    changed_elsewhere,
     epoch_state,
     is_closed,
     is_fixed,
@@ -57,6 +59,7 @@ from sampler_lint.syntax.navigation import (
     nodes_in,
     owner_of,
     self_class,
+    self_stores,
     statements,
     walk,
 )
@@ -80,6 +83,7 @@ from sampler_lint.syntax.nodes import (
     Yield,
     last_name,
 )
+from sampler_lint.workspace.project import Module
 
 _CONSTRUCTED = LOCAL | Hop.PART | Hop.ELEMENT | Hop.RETURN
 
@@ -497,6 +501,37 @@ def seeded_in_each_pass(model: Model, cls: Class) -> Call | None:
     trial = model.epoch_trial(cls)
     is_alike = trial is not None and trial.draws and not (trial.changes or trial.frozen)
     return found[0] if is_alike else None
+
+
+def order_of_first_pass(model: Model, cls: Class) -> Call | None:
+    """The draw of the order that the first pass of a sampler without an epoch keeps for all.
+
+    A run in a small world shows that. Nothing besides may bring it another, or let go of it.
+    """
+    state = epoch_state(model, cls)
+    ran = state.iteration
+    draws = [call for call in ORDERS.calls_in(ran.calls) if _orders_all(call)]
+    if state.setter is not None or ran.opaque or not draws or not is_closed(model, cls):
+        return None
+    kept = {target.name for target, _ in self_stores(ran.functions)}
+    kept |= {function.name for function in ran.functions if function.is_property}
+    scopes = [scope for scope in own_scopes(model, cls) if isinstance(scope, Function)]
+    if (
+        any(map(_is_for_evaluation, draws))
+        or any(GIVES_STATE.says(scope.name) or RESTORES.says(scope.name) for scope in scopes)
+        or changed_elsewhere(model, state, *kept)
+        or any(_lets_go(module, kept) for module in model.project.modules_near(cls))
+    ):
+        return None
+    trial = model.epoch_trial(cls)
+    return draws[0] if trial is not None and trial.keeps_first else None
+
+
+def _lets_go(module: Module, kept: set[str]) -> bool:
+    """Whether a file may delete an attribute of one of the names: ``del x.order``, or by a text."""
+    names = "|".join(map(re.escape, sorted(kept)))
+    pattern = rf"""\bdel\b[^\n]*\.(?:{names})\b|["'](?:{names})["']"""
+    return bool(kept) and module.source.tells(re.compile(pattern.encode()).search)
 
 
 def _has_another_part(model: Model, cls: Class, found: Reach, seed: Expr) -> bool:

@@ -70,6 +70,8 @@ class EpochTrial(NamedTuple):
     """What it iterates and whose own epoch stays as it was, though it shuffles by it."""
     idle_by_default: bool = False
     """Whether the epoch changes nothing while all seeds are what they are by default."""
+    keeps_first: bool = False
+    """Whether the first pass draws, by whatever, and all others yield the same without a draw."""
 
 
 class _Pass(NamedTuple):
@@ -172,6 +174,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         _idle({trial.idle for trial in trials}),
         tuple(sorted(kept)),
         any(trial.idle_by_default for trial in trials),
+        all(trial.keeps_first for trial in trials),
     )
 
 
@@ -227,12 +230,12 @@ def _with(
     first, second, *_ = passes
     later = [(p.trace, p.yielded) for p in passes[1:]]
     built = drawn_when_built and not first.draws and not first.trace
-    frozen = (
-        (built or (first.draws > 0 and first.seeded))
-        and not any(p.draws or p.trace for p in passes[1:])
+    repeats = (
+        not any(p.draws or p.trace for p in passes[1:])
         and all(each == later[0] for each in later)
         and second.yielded == first.yielded
     )
+    frozen = repeats and (built or (first.draws > 0 and first.seeded))
     changes = (first.trace, first.yielded) != later[0] or any(each != later[0] for each in later)
     draws = all(p.draws and p.seeded for p in passes)
     kept = tuple(_kept_from(interpreter, instance, passes))
@@ -246,7 +249,8 @@ def _with(
         drawn = Idle.LATE if all(each.is_late for each in first.idle) else Idle.APART
         idle = drawn if all(p.draws for p in passes) else Idle.UNUSED
     held = frozen and built
-    return EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
+    trial = EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
+    return trial._replace(keeps_first=repeats and first.draws > 0)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: bool = True) -> _Pass:

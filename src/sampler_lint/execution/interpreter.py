@@ -583,7 +583,10 @@ class Interpreter(Statements):
         if isinstance(owner, Klass) or "staticmethod" in function.decorators:
             return function
         if any(decorator.endswith("property") for decorator in function.decorators):
-            return self.run(function, [owner], {}, owner)
+            value = self.run(function, [owner], {}, owner)
+            if "cached_property" in function.decorators:
+                owner.attributes[function.node.name] = value
+            return value
         return Bound(function, owner)
 
     def stream(self, of: External) -> Stream:

@@ -15,6 +15,7 @@ from sampler_lint.domain.fixed_orders import (
     may_be_drawn_again,
     may_be_told_not_to,
     order_given,
+    order_of_first_pass,
     order_of_items,
     order_of_module,
     order_of_passes,
@@ -49,8 +50,9 @@ class OrderDrawnOnce(Rule):
           nor has a sampler, at least in a single process,
 
         the same of an order that the module of such a class draws when it is imported, of one
-        that an `__iter__` draws before it goes over it in a loop without end, and of a list of
-        numbers that a loader gets as its sampler, and a seed that a sampler without an
+        that an `__iter__` draws before it goes over it in a loop without end, of one that the first
+        iteration draws and keeps (in a `cached_property`, for example), and of a list of numbers
+        that a loader gets as its sampler, and a seed that a sampler without an
         epoch sets in each iteration, where a simulation on a small dataset shows that all
         iterations are the same. Also reports `itertools.cycle` over a loader that shuffles, where
         a training loop goes on with it: it keeps the batches of the first pass.
@@ -104,6 +106,12 @@ class OrderDrawnOnce(Rule):
                     if seed is not None:
                         suspect.fix = partial(count_passes, model, seeding, seed, taken)
                     yield suspect
+                continue
+            first = order_of_first_pass(model, cls)
+            if first is not None:
+                said = f"`{cls.name}` draws its order in the first pass, and keeps it for all"
+                asked = [pair for pair in built if not may_be_told_not_to(model, pair[0], first)]
+                yield from _suspect(model, first, asked, said, "draw it in each `__iter__`")
                 continue
             endless = order_without_end(model, cls)
             if endless is not None:

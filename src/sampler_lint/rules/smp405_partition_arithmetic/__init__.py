@@ -14,7 +14,7 @@ from sampler_lint.rules.smp405_partition_arithmetic.expressions import (
 )
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import exchanged, gaps
 from sampler_lint.rules.smp405_partition_arithmetic.slices import from_rank
-from sampler_lint.rules.smp405_partition_arithmetic.worlds import torn, tried
+from sampler_lint.rules.smp405_partition_arithmetic.worlds import hands_out_nothing, torn, tried
 from sampler_lint.syntax.nodes import Class, Function
 
 
@@ -109,12 +109,15 @@ class PartitionArithmetic(Rule):
             for suspect in tried(model, module, cls):
                 told.append(cls)
                 yield graded(model, cls, suspect)
-            for scope in scopes_inside(cls):
-                if isinstance(scope, Function):
-                    yield from slips(model, module, scope)
-                    yield from gaps(module, scope)
-                    if cls not in told:
-                        yield from exchanged(module, scope)
+            functions = [each for each in scopes_inside(cls) if isinstance(each, Function)]
+            slipped = [each for scope in functions for each in slips(model, module, scope)]
+            yield from slipped
+            if cls not in told and not slipped:
+                yield from filter(None, [hands_out_nothing(model, module, cls)])
+            for scope in functions:
+                yield from gaps(module, scope)
+                if cls not in told:
+                    yield from exchanged(module, scope)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)

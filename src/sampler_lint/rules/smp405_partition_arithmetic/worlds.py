@@ -251,6 +251,24 @@ def _out_of_range(model: Model, module: Module, cls: Class, trial: Trial) -> Sus
     )
 
 
+def hands_out_nothing(model: Model, module: Module, cls: Class) -> Suspect | None:
+    """A class of which no rank gets anything where the samples divide, as of ``x[:-0]``."""
+    usual = model.trials(cls).usual
+    empty = [t for t in usual if t.turns and all(u.indices == () and u.length for u in t.turns)]
+    others = [trial for trial in usual if trial not in empty]
+    if not empty or not others or any(t.from_data or not t.world.is_even for t in empty):
+        return None
+    if not all(turn.indices for trial in others for turn in trial.turns):
+        return None
+    return Suspect(
+        module,
+        name_of(module, defined_by(model, cls, "__iter__") or cls),
+        f"`{cls.name}` yields nothing where its samples divide evenly",
+        effect=f"with {empty[0].story}, no rank gets any of them",
+        advice="a slice `[:-k]` is empty where `k` is 0: say where it ends",
+    )
+
+
 def _has_empty_batch(trial: Trial) -> bool:
     """Whether a rank gets a batch of nothing, although a batch has a sample for each rank."""
     return _feeds_all(trial) and any(

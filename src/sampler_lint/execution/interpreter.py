@@ -584,7 +584,9 @@ class Interpreter(Statements):
             return function
         if any(decorator.endswith("property") for decorator in function.decorators):
             value = self.run(function, [owner], {}, owner)
-            if "cached_property" in function.decorators:
+            if "cached_property" in function.decorators and isinstance(
+                function.node, ast.FunctionDef
+            ):
                 owner.attributes[function.node.name] = value
             return value
         return Bound(function, owner)

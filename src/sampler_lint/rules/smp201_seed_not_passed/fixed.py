@@ -16,7 +16,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.draws import bare_generator, draws, seeded
 from sampler_lint.domain.epoch_state import takes_order_of_torch
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, own_scopes
-from sampler_lint.domain.programs import once_a_program
+from sampler_lint.domain.programs import is_test, once_a_program
 from sampler_lint.domain.samplers import may_shuffle
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.seed_fixes import called
@@ -98,7 +98,7 @@ def _unpassed(model: Model, given: Expr) -> list[Unpassed]:
             if (
                 len(function.bindings[param.name]) > 1
                 or function.decorators
-                or model.module_of(function).is_library(function)
+                or _is_for_others(model, function)
                 or called(function) in _handed_on(model, function)
             ):
                 return []
@@ -112,6 +112,13 @@ def _unpassed(model: Model, given: Expr) -> list[Unpassed]:
         missing = tuple(call for call in calls if passed(function, param, call) is MISSING)
         found.append(Unpassed(function, param.name, value, missing))
     return found
+
+
+def _is_for_others(model: Model, function: Function) -> bool:
+    """Whether a function of a library has no caller in the tree, tests aside."""
+    return model.module_of(function).is_library(function) and all(
+        is_test(model.module_of(call.scope)) for call in model.flow.callers(function)
+    )
 
 
 @once_a_program

@@ -50,7 +50,8 @@ class SeedIgnored(Rule):
         where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`), where the
         other branch of a test seeds with it, or for what is only evaluated. Also a
         number (`g.manual_seed(0)`), in a sampler that a loader trains with and that is given no
-        generator; and a class that takes a seed, where a simulation draws the same with another.
+        generator; the same of the process's own generator that a sampler inside draws from; and a
+        class that takes a seed, where a simulation draws the same with another.
 
     Why is this bad?
         Epoch `k` has the same order in every run, whatever the seed. Runs with different seeds

@@ -49,8 +49,9 @@ class LengthNotTrue(Rule):
         sampler that has no `__len__` or of a loader that is given it. Where a class cannot be
         followed, a length is wrong that always differs by the same number from what is yielded of
         the same attribute; of a sampler that never ends, one that is always one more than an epoch
-        has. Not reported for a class that the interpreter cannot follow otherwise, and for a
-        `__len__` that says it is an estimate.
+        has; and one that is the data's own until a pass sets it. Only `likely` where nothing in the
+        program asks how long the loader is. Not reported for a class that the interpreter cannot
+        follow otherwise, and for a `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the

@@ -41,7 +41,8 @@ class PartitionArithmetic(Rule):
         - a last batch that is handed out again at the beginning of the next pass,
         - an index beyond the data, and a batch of no samples, where the data does not divide
           evenly,
-        - a class that works with two ranks, and fails on a lookup with more.
+        - a class that works with two ranks, and fails on a lookup with more,
+        - tensors of unlike lengths that are added, where one should go behind the other.
 
         Datasets that divide themselves among ranks or workers are simulated on each of them, and
         compared with what a single process reads; samples at the end that workers lose or repeat

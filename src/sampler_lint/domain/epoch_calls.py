@@ -620,7 +620,13 @@ def _is_run_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
     return any(
         (stmt is not None and outer.encloses(stmt)) or runs_in(model, outer, scope)
         for outer in loops_over_stmt(model, found.loop)
+        # What tries again, or goes over folds, begins all epochs anew.
+        if _counts_epochs(outer) or not _counts_epochs(found.loop)
     )
+
+
+def _counts_epochs(loop: Loop) -> bool:
+    return EPOCH.is_mentioned(loop.target if isinstance(loop, For) else loop.test)
 
 
 def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:

@@ -18,6 +18,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Seq,
     While,
+    dotted,
     last_name,
 )
 
@@ -28,8 +29,13 @@ def repeats(loop: Loop) -> bool:
     A loop over other things (folds, tasks, loaders) may do other work in each turn.
     """
     if isinstance(loop, For):
-        return EPOCH.is_mentioned(loop.target) or _counts(loop.iter)
+        return EPOCH.is_mentioned(loop.target) or _counts(loop.iter) or _is_repeated(loop.iter)
     return True
+
+
+def _is_repeated(source: Expr) -> bool:
+    """``repeat(x)``: one object again and again (a method repeats what it is called on)."""
+    return isinstance(source, Call) and dotted(source.func) in {"repeat", "itertools.repeat"}
 
 
 def epoch_expression(loop: Loop) -> Expr | None:

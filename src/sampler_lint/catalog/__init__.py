@@ -92,9 +92,10 @@ GENERATOR_MAKERS = {"numpy": "RandomState", "random": "Random"}
 #: The methods that make a shard, or a stream, of what `datasets` opened.
 OF_STREAMS = frozenset({"shard", "to_iterable_dataset"})
 
-#: The parts of webdataset that list every shard once (others draw them at random, for ever), and
+#: The parts of webdataset that list every shard once, those that draw them at random, for ever, and
 #: its loaders.
 SHARD_LISTS = frozenset({"SimpleShardList", "PytorchShardList"})
+DRAWN_SHARDS = frozenset({"ResampledShards", "MultiShardSample", "DirectoryShardList"})
 PIPELINE_LOADERS = frozenset({"WebLoader", "DataLoader"})
 
 

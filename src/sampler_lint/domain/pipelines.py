@@ -121,17 +121,13 @@ def _of_stages(model: Model, call: Call) -> Pipeline | None:
             return None
         stages |= found
     names = {_stage_name(value): value for value in stages}
-    lists = [name for name in names if name is not None and name.endswith(_LIST_OF_SHARDS)]
-    if not lists or not catalog.SHARD_LISTS.issuperset(lists):
+    if catalog.SHARD_LISTS.isdisjoint(names) or not catalog.DRAWN_SHARDS.isdisjoint(names):
         return None
     if any(_stage_name(each) is None and not _is_blind(model, each) for each in stages):
         return None
     counting = names.get("detshuffle")
     counts = counting.site if isinstance(counting, ExtObj) else None
     return Pipeline(call, "split_by_node" in names, "split_by_worker" in names, counts)
-
-
-_LIST_OF_SHARDS = ("ShardList", "Shards")
 
 
 def _put_in(model: Model, given: Expr) -> set[Value]:

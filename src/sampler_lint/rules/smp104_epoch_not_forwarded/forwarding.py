@@ -162,7 +162,7 @@ def _go_on(left: Stmt, editor: Editor) -> Fix | None:
     if isinstance(left, Return) and left.value is not None:
         return None
     editor.delete(left)
-    return editor.fix("Tell the others, too", Applicability.SAFE)
+    return editor.fix("Tell the others, too", Applicability.UNSAFE, "the first may be meant")
 
 
 def _stays_as_it_was(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:

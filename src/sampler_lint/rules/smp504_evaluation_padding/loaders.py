@@ -7,7 +7,7 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.origins import depends_on, is_one_value
 from sampler_lint.analysis.values import ExtObj, Obj, Value
 from sampler_lint.domain.conditions import conditions, contradict, excludes
 from sampler_lint.domain.engines import evaluated_by_call
@@ -348,7 +348,9 @@ def cut_off(model: Model) -> Iterator[Suspect]:
                 continue
             is_named = sums_up(model, found.scope, found.stmt)
             if not (is_named or _keeps_results(model, found)) or any(
-                pass_trains(model, each) and each.loader.may_be(found.loader)
+                pass_trains(model, each)
+                and each.loader.may_be(found.loader)
+                and is_one_value(model.flow, each.source, found.source)
                 for each in (found, *_passes_of(model, site))
             ):
                 continue  # what it trains with, too, drops the last batch for that

@@ -40,6 +40,7 @@ from sampler_lint.syntax.nodes import (
     If,
     Import,
     Imported,
+    ModuleFacts,
     Name,
     Scope,
     Stmt,
@@ -125,7 +126,7 @@ class Launches:
         if module is None or define is None or define.decorators:
             return False
         users = list(self._users(part))
-        if any(part.name in _literals(stmt) for stmt in module.facts.body):
+        if part.name in _literals(module.facts):
             return False  # A name in ``__all__`` or a table.
         leading = self._files.leading_to(part.path)
         using = {path for path, _ in users}
@@ -198,7 +199,7 @@ class Launches:
         if module is None or _definition(module, part.name) is not None:
             return False
         # An import alone uses nothing; a list of names may be what others are offered.
-        if any(part.name in _literals(stmt) for stmt in module.facts.body):
+        if part.name in _literals(module.facts):
             return True
         imported = {
             part.name if local == "*" else local: self._gives(target, part)
@@ -210,7 +211,7 @@ class Launches:
             return False  # Something else of that name.
         spelled = {*(spelled or {part.name}), f".{part.name}"}
         self._project.look_up(spelled)
-        return any(not words.isdisjoint(spelled) for words in _mentioned(module).values())
+        return not spelled.isdisjoint(_mentioning(module.facts, module))
 
     def _gives(self, path: str, part: Part) -> bool:
         """Whether the name is that of the part, imported from the file ``path``."""
@@ -267,9 +268,9 @@ class Launches:
                 spelled = {part.name if local == "*" else local for local in spelled}
                 spelled.add(f".{part.name}")
             self._project.look_up(spelled)
-            for name, mentioned in _mentioned(module).items():
-                user = Part(path, name)
-                if user != part and not spelled.isdisjoint(mentioned):
+            mentioning = _mentioning(module.facts, module)
+            for name in dict.fromkeys(n for w in sorted(spelled) for n in mentioning.get(w, ())):
+                if (user := Part(path, name)) != part:
                     yield user
 
     def _imported(self, module: Module) -> list[tuple[str, str | None, str]]:
@@ -306,6 +307,16 @@ def _mentioned(module: Module) -> dict[str, set[str]]:
                     words.add(f".{node.name}")
                 stack += children(node)
     return known
+
+
+@remembered
+def _mentioning(_: ModuleFacts, module: Module) -> dict[str, list[str]]:
+    """By name, the parts that it is in; an attribute with a dot."""
+    found: dict[str, list[str]] = {}
+    for part, words in _mentioned(module).items():
+        for word in words:
+            found.setdefault(word, []).append(part)
+    return found
 
 
 @remembered
@@ -369,23 +380,24 @@ def _is_imported(module: Module, name: str) -> bool:
 
 def _definition(module: Module, name: str) -> Define | None:
     """The statement of a file's top level that defines the name."""
-    return next(
-        (
-            stmt
-            for stmt in statements(module.facts.body)
-            if isinstance(stmt, Define) and stmt.what.name == name
-        ),
-        None,
-    )
+    return _definitions(module.facts).get(name)
 
 
-def _literals(stmt: Stmt) -> set[object]:
-    """The literals in a statement itself."""
-    return {
-        node.value
-        for node in nodes_in([stmt])
-        if isinstance(node, Const) and isinstance(node.value, str)
-    }
+@remembered
+def _definitions(facts: ModuleFacts) -> dict[str, Define]:
+    found: dict[str, Define] = {}
+    for stmt in statements(facts.body):
+        if isinstance(stmt, Define):
+            found.setdefault(stmt.what.name, stmt)
+    return found
+
+
+@remembered
+def _literals(facts: ModuleFacts) -> frozenset[str]:
+    """The texts in the statements of a file's top level themselves."""
+    nodes = nodes_in(facts.body)
+    values = (node.value for node in nodes if isinstance(node, Const))
+    return frozenset(value for value in values if isinstance(value, str))
 
 
 def _looks_up_names(project: Project, module: Module) -> bool:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Ext, ExtObj, Obj
-from sampler_lint.domain.concepts import Concept
+from sampler_lint.domain.concepts import MEASURED, MEASURES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.syntax.nodes import Call, Class, Function
-
-_HAS_LENGTH = Concept(spelled=re.compile(r"loader|sampler", re.IGNORECASE))
-#: Calls that ask how long something is, those among them that then go over it.
-_ASKS_LENGTH = Concept(called=frozenset({"len", "tqdm", "track", "list", "tuple"}))
 
 
 def is_asked_for(model: Model, cls: Class) -> bool:
@@ -29,11 +23,11 @@ def is_asked_for(model: Model, cls: Class) -> bool:
     files, own = program_files(model), model.module_of(cls)
     for module in model.project.modules_near(cls):
         for call in module.facts.all_calls if files.share_importer(own, module) else ():
-            asks = _ASKS_LENGTH.is_call(call)
+            asks = MEASURES.is_call(call)
             for arg in call.args if asks or _is_of_framework(model, call) else ():
                 values = model.flow.values(arg.value)
                 known = {value for value in values if isinstance(value, Obj)}
-                if known & held or (asks and not known and _HAS_LENGTH.names(arg.value)):
+                if known & held or (asks and not known and MEASURED.names(arg.value)):
                     return True
     return False
 

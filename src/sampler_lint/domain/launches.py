@@ -211,7 +211,7 @@ class Launches:
             return False  # Something else of that name.
         spelled = {*(spelled or {part.name}), f".{part.name}"}
         self._project.look_up(spelled)
-        return not spelled.isdisjoint(_mentioning(module.facts, module))
+        return not spelled.isdisjoint(_mentioning(module))
 
     def _gives(self, path: str, part: Part) -> bool:
         """Whether the name is that of the part, imported from the file ``path``."""
@@ -268,7 +268,7 @@ class Launches:
                 spelled = {part.name if local == "*" else local for local in spelled}
                 spelled.add(f".{part.name}")
             self._project.look_up(spelled)
-            mentioning = _mentioning(module.facts, module)
+            mentioning = _mentioning(module)
             for name in dict.fromkeys(n for w in sorted(spelled) for n in mentioning.get(w, ())):
                 if (user := Part(path, name)) != part:
                     yield user
@@ -309,14 +309,16 @@ def _mentioned(module: Module) -> dict[str, set[str]]:
     return known
 
 
-@remembered
-def _mentioning(_: ModuleFacts, module: Module) -> dict[str, list[str]]:
+def _mentioning(module: Module) -> dict[str, list[str]]:
     """By name, the parts that it is in; an attribute with a dot."""
-    found: dict[str, list[str]] = {}
-    for part, words in _mentioned(module).items():
-        for word in words:
-            found.setdefault(word, []).append(part)
-    return found
+    # Kept with the facts and not by the module: these outlive it in a session.
+    known: dict[str, list[str]] | None = module.facts.memo.get(_mentioning)
+    if known is None:
+        known = module.facts.memo[_mentioning] = {}
+        for part, words in _mentioned(module).items():
+            for word in words:
+                known.setdefault(word, []).append(part)
+    return known
 
 
 @remembered

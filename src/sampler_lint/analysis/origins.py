@@ -544,7 +544,7 @@ class _Slice:
                 continue  # a recursive call adds nothing that the outer one does not
             frames = ((function, call), *step.frames)
             found += self._returned(step, function, frames)
-            is_whole &= bool(function.returns)
+            is_whole &= bool(function.returns or function.yields)
         return _Found(found, is_whole)
 
     def _unpacked(self, step: Step, call: Call, path: tuple[int, ...]) -> _Found:
@@ -577,6 +577,9 @@ class _Slice:
         for stmt in function.returns:
             if stmt.value is not None:
                 yield onward(step, Hop.RETURN, stmt.value, function, frames)
+        for produced in function.yields:
+            if produced.value is not None and self._through.meets(Hop.ELEMENT):
+                yield onward(step, Hop.RETURN, produced.value, function, frames)
 
     # -- attributes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import Hop, ends, handed_on, parameter_of
+from sampler_lint.analysis.origins import Hop, ends, handed_on, parameter_of, scope_of
 from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
@@ -115,6 +115,8 @@ class EpochOnlyOnSampler(Rule):
     ) -> Suspect | None:
         loader = origin.loader
         receiver = origin.node
+        # A function that gives the sampler may be asked for other loaders, too.
+        is_fixable = scope_of(receiver) is call.scope
         values = handed_on(model.flow, loader)
         loaders = [
             v
@@ -180,7 +182,7 @@ class EpochOnlyOnSampler(Rule):
                 call,
                 message,
                 why=why,
-                fix=fix,
+                fix=fix if is_fixable else None,
                 effect=f"{_NOT_READ}, so every epoch repeats one order",
                 advice=f"call `{target}.set_epoch`",
             )
@@ -221,7 +223,7 @@ class EpochOnlyOnSampler(Rule):
             module,
             call,
             message,
-            fix=partial(use_helper, call, receiver, loader),
+            fix=partial(use_helper, call, receiver, loader) if is_fixable else None,
             effect=effect,
             advice=f"look at `{spelled}.batch_sampler` too",
         )

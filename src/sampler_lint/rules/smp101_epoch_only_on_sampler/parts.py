@@ -127,7 +127,7 @@ def parts_of_loaders(
 
     ``within`` is the reads of parts that it is the object of.
     """
-    for found in ends(model.flow, expr, Hop.ASSIGNED | Hop.ELEMENT | Hop.OPERAND):
+    for found in ends(model.flow, expr, Hop.ASSIGNED | Hop.ELEMENT | Hop.OPERAND | Hop.RETURN):
         got = _attribute_of(found)
         if got is None or got[1] not in SAMPLER_ARGUMENTS or found in within:
             continue

@@ -57,6 +57,7 @@ from sampler_lint.syntax.nodes import (
     Param,
     Scope,
     Seq,
+    Stmt,
     Store,
 )
 from sampler_lint.workspace.project import Project
@@ -604,7 +605,7 @@ class Attributes(Containers):
         if self._is_taken(table, name, obj.site):
             return False
         return isinstance(self._shown(obj, table, name), Expr) or any(
-            not path and surely_runs_before(stmt_of(owner), obj.site.stmt)
+            not path and _is_put_before(stmt_of(owner), table, obj.site.stmt)
             for owner, _, path in self.entries(table, name, obj.site) or ()
         )
 
@@ -694,3 +695,20 @@ def _definitions(init: Function, given: Expr | None) -> list[object]:
     if not isinstance(given, Name) or given.scope is not init or given.id not in init.bindings:
         return []
     return [each.payload for each in definitions(init, given)]
+
+
+def _is_put_before(put: Stmt | None, table: Table, site: Stmt | None) -> bool:
+    """Whether every way to a statement leads through one that puts something into a dict.
+
+    Also where a function does that to the dict that it makes, before it can end.
+    """
+    made = table.node.scope
+    if surely_runs_before(put, site):
+        return True
+    if put is None or put.scope is not made or (site is not None and site.scope is made):
+        return False
+    return isinstance(made, Function) and (
+        all(surely_runs_before(put, end) for end in made.returns)
+        if made.returns
+        else put.parent is None
+    )

@@ -325,8 +325,11 @@ class Containers(Hierarchy):
             lambda: self._get(("held", container), partial(self._iterate, container))
         )
 
-    def entries(self, table: Table, key: str, site: Call) -> list[Filling] | None:
-        """What is put into a dict under a key and may be there at a call; None if not known."""
+    def entries(self, table: Table, key: str, site: Call | None = None) -> list[Filling] | None:
+        """What is put into a dict under a key and may be there at a call; None if not known.
+
+        All that ever is, where no call is named.
+        """
         facts = table.node.scope.module
         found = self._told(("stored", facts, key), table, partial(self._held, table, key))
         if found is None:
@@ -336,7 +339,8 @@ class Containers(Hierarchy):
         return [
             put
             for put in fillings
-            if may_run_before(stmt_of(put[0]), site.stmt) and self._may_put(*put[1:])
+            if (site is None or may_run_before(stmt_of(put[0]), site.stmt))
+            and self._may_put(*put[1:])
         ]
 
     def _may_put(self, source: Expr, path: tuple[Part, ...]) -> bool:

@@ -323,6 +323,11 @@ def entries(flow: Flow, expr: Expr, key: object) -> Iterator[tuple[Expr, tuple[F
         if value in seen:  # `kwargs = {**kwargs, "a": 1}`
             continue
         seen.add(value)
+        if isinstance(value, Table) and isinstance(key, str):
+            for _, source, path in flow.entries(value, key) or ():
+                if not path:
+                    is_inside = scope_of(source) is value.node.scope
+                    yield source, value.frames if is_inside else ()
         if isinstance(value, Pack) and isinstance(value.node, Seq) and type(key) is int:
             if -len(value.items) <= key < len(value.items):
                 yield value.items[key], value.frames

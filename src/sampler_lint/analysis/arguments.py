@@ -269,16 +269,12 @@ def table_entry(table: Table, name: str) -> Expr | None:
 
 
 def takes_parameter(binding: Binding, function: Function) -> bool:
-    """Whether a local name is a parameter, or what a call gives that is handed one."""
+    """Whether a local name is a parameter, what a call gives that is handed one, or by its key."""
     if isinstance(binding.payload, Param):
         return not (function.is_bound and binding.payload is function.params[0])
     value = binding.value
-    return (
-        isinstance(value, Call)
-        and binding.how == "assign"
-        and not binding.path
-        and any(
-            isinstance(arg.value, Name) and function.param(arg.value.id) is not None
-            for arg in value.args
-        )
-    )
+    if binding.how != "assign" or binding.path:
+        return False
+    handed = [arg.value for arg in value.args] if isinstance(value, Call) else []
+    handed += [value.key] if isinstance(value, Index) else []
+    return any(isinstance(each, Name) and function.param(each.id) is not None for each in handed)

@@ -351,6 +351,9 @@ class Calls(Passing):
             for option in expr.options:
                 self._flow_in_call(option, function, call, var, *outer)
             return
+        if isinstance(expr, Index) and (key := _key_in_call(expr, frames)) is not None:
+            self._flow_out(self._indexed(self._expr(expr.value), key), frames, var)
+            return
         if isinstance(expr, Name) and expr.scope is function:
             bindings = definitions(function, expr) if expr.id in function.bindings else []
             if any(takes_parameter(binding, function) for binding in bindings):
@@ -361,7 +364,13 @@ class Calls(Passing):
             isinstance(expr.func, Name) and expr.func.id == "super"
         )
         if isinstance(expr, Call) and by_name and len(outer) < DEEPEST_CALLS:
-            self._on(self._called(expr), lambda v: self._call_in_call(v, expr, frames, var))
+            called = self._called(expr)
+            if _is_by_key(expr.func, function):
+                called = self._get(
+                    ("in-call", expr.func, frames),
+                    lambda v: self._start_in_call(expr.func, frames, v),
+                )
+            self._on(called, lambda v: self._call_in_call(v, expr, frames, var))
         else:
             self._flow_out(self._expr(expr), frames, var)
 
@@ -539,3 +548,24 @@ def _assigned(name: Name) -> Expr | None:
     """What a local name is assigned, where that is one thing and the whole of it."""
     bindings = name.scope.bindings.get(name.id, ())
     return bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+
+
+def _key_in_call(expr: Index, frames: tuple[Frame, ...]) -> object:
+    """The literal key of ``table[name]``, where that is a parameter, as its caller passes it."""
+    key: Any = expr.key
+    for function, call in frames:
+        param = function.param(key.id) if isinstance(key, Name) else None
+        if param is None or key.scope is not function or len(definitions(function, key)) > 1:
+            break
+        key = passed(function, param, call)
+        key = param.default if key is MISSING else key
+    return key.value if isinstance(key, Const) and key is not expr.key else None
+
+
+def _is_by_key(func: Expr, function: Function) -> bool:
+    """Whether a key that is a parameter says what is called."""
+    if isinstance(func, Name) and func.scope is function:
+        assigned = _assigned(func) if func.id in function.bindings else None
+        func = func if assigned is None else assigned
+    key = func.key if isinstance(func, Index) else None
+    return isinstance(key, Name) and function.param(key.id) is not None

@@ -367,6 +367,11 @@ def contents(scope: Scope, container: Expr) -> Iterator[Expr]:
             yield from call.positional[PUTS[put.name] :][:1]
 
 
+def _stands_in(expr: Expr, otherwise: Scope) -> Scope:
+    found = scope_of(expr)
+    return otherwise if found is _NOWHERE else found
+
+
 def scope_of(expr: Expr) -> Scope:
     """The scope that an expression stands in, by the first part that knows; else an empty one."""
     todo = [expr]
@@ -522,10 +527,9 @@ class _Slice:
                 is_missed = True
             else:
                 spread = [
-                    onward(step, Hop.CALLER, item, call.scope, held)
-                    for arg in call.args
-                    if arg.stars == 2
-                    for item, held in entries(self._flow, arg.value, param.name)
+                    onward(step, Hop.CALLER, item, _stands_in(item, call.scope), held)
+                    for container, key in _unpacked_for(function, param, call)
+                    for item, held in entries(self._flow, container, key)
                 ]
                 found += spread
                 is_whole &= bool(spread)
@@ -627,6 +631,17 @@ class _Slice:
             if unpacked.is_whole:
                 return unpacked.before
         return stored(step, store)
+
+
+def _unpacked_for(function: Function, param: Param, call: Call) -> Iterator[tuple[Expr, object]]:
+    """What a call unpacks that may hold a parameter's value, and by which key."""
+    places = [each for each in function.params if each.is_positional][function.is_bound :]
+    stars = [place for place, arg in enumerate(call.args) if arg.stars == 1]
+    for arg in call.args:
+        if arg.stars == 2:
+            yield arg.value, param.name
+        elif arg.stars == 1 and len(stars) == 1 and param in places[stars[0] :]:
+            yield arg.value, places.index(param) - stars[0]
 
 
 class _Found(NamedTuple):

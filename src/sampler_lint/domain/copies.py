@@ -13,7 +13,7 @@ from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.programs import once_a_program
+from sampler_lint.domain.programs import once_a_program, outer_stores_beside
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import WORKED, parts
 from sampler_lint.remembered import remembered
@@ -164,7 +164,7 @@ def _places(model: Model, cls: Class) -> list[_Place]:
             continue  # a property, or what the workers set themselves
         out += (
             _Place(store.scope, store.target, store.stmt, store.target.value, name, read)
-            for store in model.project.outer_stores_near(name, cls)
+            for store in outer_stores_beside(model, name, cls)
             if store.how == "assign"
         )
         out += (

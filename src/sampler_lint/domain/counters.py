@@ -9,6 +9,7 @@ from sampler_lint.analysis.origins import HANDED_ON, Step, origins
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import outer_stores_beside
 from sampler_lint.syntax.navigation import same, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -111,7 +112,7 @@ def _is_kept(model: Model, loop: Loop, epoch: Expr, kept: Attr) -> bool:
         for cls in classes
         for store in (
             *model.flow.family_stores(cls, kept.name),
-            *model.project.outer_stores_near(kept.name, cls),
+            *outer_stores_beside(model, kept.name, cls),
         )
         if not isinstance(store.target, Attr)
         or self_class(store.target.value) is not None
@@ -138,7 +139,7 @@ def _all_stores(model: Model, cls: Class, name: str) -> list[Store] | None:
     if (
         not all(isinstance(base, Class) for base in model.flow.mro(cls))
         or model.attributes(cls).open is not None
-        or model.project.outer_stores_near(name, cls)
+        or any(outer_stores_beside(model, name, cls))
     ):
         return None
     return model.flow.family_stores(cls, name)

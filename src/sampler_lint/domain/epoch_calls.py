@@ -8,6 +8,7 @@ from itertools import product
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.arguments import may_fill
+from sampler_lint.analysis.origins import read_parameter
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
 from sampler_lint.domain.conditions import contradict, is_left_out
@@ -447,7 +448,12 @@ def _run_by(model: Model, function: Scope) -> _RunBy:
     if not isinstance(function, Function):
         return _RunBy((), frozenset(), False)
     calls = [
-        *(call for call in model.flow.callers(function) if _is_accepted(call, function)),
+        *(
+            made
+            for call in model.flow.callers(function)
+            if _is_accepted(call, function)
+            for made in _naming(model, call, function)
+        ),
         *(
             call
             for call in model.flow.call_candidates(function)
@@ -462,6 +468,23 @@ def _run_by(model: Model, function: Scope) -> _RunBy:
         frozenset(c.scope for c in calls if not is_test(model.module_of(c.scope))),
         (by_python or not calls) and _is_offered(model, function),
     )
+
+
+def _naming(model: Model, call: Call, function: Function) -> Iterator[Call]:
+    """The calls that run a function by a call of it: those that name it, where that goes by names.
+
+    ``notify("epoch_end")`` runs that hook by ``getattr(hook, event)(…)``, and no other.
+    """
+    asked = model.flow.name_asked_for(call)
+    told = read_parameter(asked) if asked is not None else None
+    callers = model.flow.callers(told[0]) if told is not None else []
+    if asked is None or not callers:
+        yield call
+        return
+    for each in callers:
+        names = model.flow.constants(asked, each)
+        if names is None or function.name in names:
+            yield each
 
 
 def _is_accepted(call: Call, function: Function) -> bool:

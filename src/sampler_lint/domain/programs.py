@@ -14,7 +14,7 @@ from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.remembered import remembered
 from sampler_lint.source import NOTEBOOK, SourceError, starts_training
 from sampler_lint.syntax.closure import closure
-from sampler_lint.syntax.navigation import leftmost
+from sampler_lint.syntax.navigation import leftmost, self_class
 from sampler_lint.syntax.nodes import (
     Call,
     Class,
@@ -323,6 +323,13 @@ def stores_beside(model: Model, name: str, cls: Class) -> Iterator[Store]:
     for module in files_storing(model, model.module_of(cls), name):
         if module not in known:
             yield from module.facts.stores_by_name.get(name, ())
+
+
+def outer_stores_beside(model: Model, name: str, cls: Class) -> Iterator[Store]:
+    """Those of :func:`stores_beside` to what is no method's ``self``."""
+    for store in stores_beside(model, name, cls):
+        if self_class(store.target.value) is None:
+            yield store
 
 
 def _seeds(data: bytes) -> bool:

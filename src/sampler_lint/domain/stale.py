@@ -9,6 +9,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.programs import outer_stores_beside
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
@@ -165,7 +166,7 @@ def _after_yields(stmt: Stmt) -> bool:
 def stores_on(model: Model, cls: Class, names: frozenset[str]) -> Iterator[Store]:
     """Every ``obj.name = value`` from outside, for instances of the class."""
     for name in sorted(names):
-        for store in model.project.outer_stores_near(name, cls):
+        for store in outer_stores_beside(model, name, cls):
             target = store.target
             assert isinstance(target, Attr)
             if store.value is None or isinstance(store.value, Const):

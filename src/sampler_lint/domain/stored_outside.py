@@ -8,8 +8,7 @@ from sampler_lint.analysis.named_stores import may_spell
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Unknown, Value
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
-from sampler_lint.domain.programs import stores_beside
-from sampler_lint.syntax.navigation import self_class
+from sampler_lint.domain.programs import outer_stores_beside
 from sampler_lint.syntax.nodes import Attr, Class, Store
 
 
@@ -31,8 +30,8 @@ def is_stored_outside(model: Model, cls: Class, name: str) -> bool:
 
 def outside_stores(model: Model, cls: Class, name: str) -> Iterator[Store]:
     """The stores from outside that may set it on an instance, and those that read it first."""
-    for store in stores_beside(model, name, cls):
-        if self_class(store.target.value) is None and _may_be_on(model, cls, store):
+    for store in outer_stores_beside(model, name, cls):
+        if _may_be_on(model, cls, store):
             yield store
 
 

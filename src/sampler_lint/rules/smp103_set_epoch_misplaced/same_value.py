@@ -16,7 +16,7 @@ from sampler_lint.domain.epochs import EpochLoop, starts_for_ever, steps_in
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
-from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.programs import in_test_function, is_test, outer_stores_beside
 from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import replacing
@@ -308,7 +308,7 @@ def _is_kept(model: Model, loop: Loop, cls: Class, name: str) -> bool:
     return (
         all(isinstance(base, Class) for base in model.flow.mro(cls))
         and model.attributes(cls).open is None
-        and not model.project.outer_stores_near(name, cls)
+        and not any(outer_stores_beside(model, name, cls))
         and (is_kept_literal(model, cls, name) or _is_set_apart(model, loop, cls, name))
     )
 

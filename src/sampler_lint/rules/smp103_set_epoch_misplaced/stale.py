@@ -13,6 +13,7 @@ from sampler_lint.domain.copies import persists
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_state, reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import outer_stores_beside
 from sampler_lint.domain.stale import (
     has_workers,
     iterators_before,
@@ -184,7 +185,7 @@ def _is_by_use(model: Model, receiver: Expr, at: Call | Store, state: EpochState
 
 def _by_use(model: Model, state: EpochState) -> Iterator[Store]:
     for name in sorted(state.stored):
-        for store in model.project.outer_stores_near(name, state.cls):
+        for store in outer_stores_beside(model, name, state.cls):
             target = store.target
             if (
                 isinstance(target, Attr)

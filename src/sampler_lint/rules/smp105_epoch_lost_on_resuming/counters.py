@@ -12,7 +12,7 @@ from sampler_lint.domain.counters import Beginning, counted_from_zero
 from sampler_lint.domain.epoch_state import reach, seed_argument, seed_parts, seedings_of
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model, own_scopes
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import is_test, outer_stores_beside
 from sampler_lint.domain.resuming import restored_before
 from sampler_lint.domain.shares import given_to_sharders
 from sampler_lint.domain.turns import epoch_expression
@@ -171,7 +171,7 @@ def _is_set_outside(model: Model, cls: Class, name: str) -> bool:
         for scope in own_scopes(model, cls)
         if isinstance(scope, Function) and scope.name != "__init__" and scope not in passing
     )
-    return any(model.project.outer_stores_near(name, cls)) or any(
+    return any(outer_stores_beside(model, name, cls)) or any(
         target.name == name for target, _ in self_stores(others)
     )
 

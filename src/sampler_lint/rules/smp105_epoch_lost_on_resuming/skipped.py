@@ -18,7 +18,7 @@ from sampler_lint.domain.fixed_orders import may_be_drawn_again
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up
 from sampler_lint.domain.passes import Pass
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import is_test, outer_stores_beside
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.resuming import is_loaded
 from sampler_lint.domain.stale import has_workers
@@ -285,7 +285,7 @@ def _in_each_from_outside(model: Model, method: Scope, read: list[Expr]) -> For 
             runs_in(model, loop, store.scope) is not False
             for store in (
                 *model.flow.family_stores(cls, attribute.name),
-                *model.project.outer_stores_near(attribute.name, cls),
+                *outer_stores_beside(model, attribute.name, cls),
             )
         ):
             return None
@@ -392,7 +392,7 @@ def cut_for_ever(model: Model) -> Iterator[Suspect]:
         }
         restored = {t.name: store for t, store in self_stores([load]) if t.name not in others}
         read = next((read for read in iterate.reads if read.name in restored), None)
-        if read is None or any(model.project.outer_stores_near(read.name, cls)):
+        if read is None or any(outer_stores_beside(model, read.name, cls)):
             continue  # whoever has it may set it back
         store = restored[read.name]
         yield Suspect(

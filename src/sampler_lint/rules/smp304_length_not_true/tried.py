@@ -14,6 +14,7 @@ from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.epoch_state import epoch_state, reach
 from sampler_lint.domain.epochs import feeds_training, loops_over
 from sampler_lint.domain.model import Model, calls_inside, own_scopes
+from sampler_lint.domain.programs import outer_stores_beside
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.wrapping import inners
 from sampler_lint.edits.editor import Editor, Fixer
@@ -304,7 +305,7 @@ def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
         isinstance(store.target, Attr) and self_class(store.target.value) is not None
         for method in others
         for store in method.stores
-    ) or any(model.project.outer_stores_near(name, cls) for name in read)
+    ) or any(outer_stores_beside(model, name, cls) for name in read)
 
 
 def always_off(model: Model, cls: Class) -> Suspect | None:

@@ -141,7 +141,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
         return False
     if _counts(scope) or any(map(partial(_joins, model), scope.calls)):
         return True
-    if within is not None and _computes(scope, within):
+    if within is not None and _computes(model, scope, within):
         return True
     if any(
         isinstance(stmt, AugAssign)
@@ -157,14 +157,31 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
     )
 
 
-def _computes(scope: Function, within: Stmt) -> bool:
+def _computes(model: Model, scope: Function, within: Stmt) -> bool:
     """Whether an object that each turn of a loop calls is asked for the result: a metric."""
-    asked = [
-        call.func.value
+    called = [call.func for call in scope.calls_in(within)]
+    told = [*called, *(func.value for func in called if isinstance(func, Attr))]
+    return any(
+        isinstance(call.func, Attr)
+        and any(same(call.func.value, each) for each in told)
+        and (call.func.name == "compute" or any(map(_averages, model.flow.callees(call))))
         for call in scope.calls
-        if isinstance(call.func, Attr) and call.func.name == "compute"
-    ]
-    return any(same(call.func, each) for each in asked for call in scope.calls_in(within))
+    )
+
+
+def _averages(function: Function) -> bool:
+    """Whether it brings together what the ranks have kept, and divides that as it is."""
+    nodes = [*nodes_in(statements(function.body))]
+    by_key = any(isinstance(store.target, Index) for store in function.stores) or any(
+        (isinstance(node, Comp) and node.kind in {"DictComp", "SetComp"} and not _divides(walk(node)))
+        or (isinstance(node, Call) and last_name(node.func) in {"dict", "set", "update"})
+        for node in nodes
+    )
+    return _counts(function) and _divides(nodes) and not by_key and not takes_out(nodes)
+
+
+def _divides(nodes: Iterable[Expr]) -> bool:
+    return any(isinstance(node, Bin) and node.op == "Div" for node in nodes)
 
 
 def _joins(model: Model, call: Call) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.origins import Hop, only
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
@@ -138,8 +138,12 @@ def _is_within(loop: Loop, scope: Scope, stmt: Stmt | None) -> bool:
 def persists(model: Model, loader: Obj) -> bool:
     """Whether a loader keeps its workers, if it has any."""
     given = model.flow.argument(loader, "persistent_workers")
-    if given is None or loader.site is None or not has_workers(model, loader):
+    if loader.site is None or not has_workers(model, loader):
         return False
+    if given is None:  # perhaps one of the options that are passed on, if there are workers
+        values = model.flow.given(loader, "persistent_workers")
+        told = {value.value if isinstance(value, Lit) else ... for value in values}
+        return True in told and told <= {True, None}
     workers = model.flow.argument(loader, "num_workers")
     asked = only(model.flow, given, Hop.ASSIGNED)
     if isinstance(asked, Compare) and workers is not None and same(asked.left, workers):

@@ -66,6 +66,8 @@ _SAVES = Concept(spelled=re.compile(r"save|write|dump", re.IGNORECASE))
 #: What brings together what the ranks have counted.
 TOGETHER = Concept(spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE))
 
+_WITH_KEYS = frozenset({"DictComp", "SetComp"})
+
 
 def is_length(expr: Expr) -> TypeGuard[Call]:
     """Whether it asks how many there are."""
@@ -173,8 +175,8 @@ def _averages(function: Function) -> bool:
     """Whether it brings together what the ranks have kept, and divides that as it is."""
     nodes = [*nodes_in(statements(function.body))]
     by_key = any(isinstance(store.target, Index) for store in function.stores) or any(
-        (isinstance(node, Comp) and node.kind in {"DictComp", "SetComp"} and not _divides(walk(node)))
-        or (isinstance(node, Call) and last_name(node.func) in {"dict", "set", "update"})
+        (isinstance(node, Call) and last_name(node.func) in {"dict", "set", "update"})
+        or (isinstance(node, Comp) and node.kind in _WITH_KEYS and not _divides(walk(node)))
         for node in nodes
     )
     return _counts(function) and _divides(nodes) and not by_key and not takes_out(nodes)

@@ -305,7 +305,7 @@ def _is_filled_elsewhere(model: Model, cls: Class) -> bool:
         isinstance(store.target, Attr) and self_class(store.target.value) is not None
         for method in others
         for store in method.stores
-    ) or any(outer_stores_beside(model, name, cls) for name in read)
+    ) or any(True for name in read for _ in outer_stores_beside(model, name, cls))
 
 
 def always_off(model: Model, cls: Class) -> Suspect | None:

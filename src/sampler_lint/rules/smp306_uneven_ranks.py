@@ -195,11 +195,7 @@ def _uneven(
         # Another guess changes what is counted, but not that the ranks differ.
         ways = {one.also for one in guessed}
         uneven = {one.also: one for one in reversed(guessed) if is_uneven(one)}
-        # Or that the ranks differ exactly where what there is does not divide evenly.
-        always = all(map(is_uneven, guessed)) or (
-            len(ways) == 1 and all(is_uneven(one) is not one.world.is_even for one in guessed)
-        )
-        if len(uneven) == len(ways) and (len(ways) > 1 or always):
+        if len(uneven) == len(ways) and (len(ways) > 1 or all(map(is_uneven, guessed))):
             trial = uneven[guessed[0].also]
         grade = Grade.LIKELY
     if trial is None:

@@ -420,7 +420,13 @@ def _looks_up_names(project: Project, module: Module) -> bool:
 
 
 def _is_installable(project: Project, module: Module) -> bool:
-    """Whether a file belongs to a package that is made to be installed."""
+    """Whether a file belongs to a package that is made to be installed.
+
+    What lies beside the packages is not: examples, tools, copies of other repositories.
+    """
+    top = module.folder
+    for _ in range(module.name.count(".") + module.is_package):
+        top = os.path.dirname(top)
     folder = module.folder
     while True:
         for name in ("setup.py", "pyproject.toml"):
@@ -429,7 +435,9 @@ def _is_installable(project: Project, module: Module) -> bool:
             except SourceError:
                 continue
             if name == "setup.py" or _PACKAGING.search(data):
-                return True
+                place = os.path.relpath(top, folder).replace(os.sep, "/")
+                named = rb"""namespace|["'](?:\./)?%b/?["']""" % re.escape(place).encode()
+                return place in {".", "src"} or re.search(named, data) is not None
         if folder == project.root or folder == os.path.dirname(folder):
             return False
         folder = os.path.dirname(folder)

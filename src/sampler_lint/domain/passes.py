@@ -25,6 +25,7 @@ from sampler_lint.syntax.navigation import children, makes_iterator, self_class,
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
+    Choice,
     Class,
     Const,
     Expr,
@@ -181,6 +182,10 @@ def passes_over(
     if isinstance(source, Const) or (source, stmt, iterated) in seen:
         return
     seen.add((source, stmt, iterated))
+    if isinstance(source, Choice):
+        for option in source.options:
+            yield from passes_over(model, scope, stmt, option, seen, iterated)
+        return
     if (below := loader_below(model, scope, source)) is not None:
         for loader in model.loaders:
             cls = loader.cls if loader.site is not None else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.conditions import is_never_built
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.evaluated import only_evaluates
@@ -96,7 +97,7 @@ class SeedIgnored(Rule):
                 yield from _never_used(model, module, cls)
                 continue
             reason = _setting(model, module, cls)
-            if reason is None or launches(model).is_dead(cls):
+            if reason is None or launches(model).is_dead(cls) or is_never_built(model, cls):
                 continue
             if takes_seed(model, cls) or _may_be_built(model, module, cls):
                 for seeded in found:

@@ -10,6 +10,7 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import Hop, given_by, only, parameter_of, scope_of
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import SAMPLER, SEED
+from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.escape import is_for_nothing
 from sampler_lint.domain.evaluated import data, only_evaluates
 from sampler_lint.domain.launches import launches
@@ -127,6 +128,8 @@ class SeedNotPassed(Rule):
             if source is None or _seeded_later(model, module, sampler):
                 continue
             if launches(model).is_dead(site.scope) or _is_left_over(model, sampler):
+                continue
+            if is_left_out(model, site):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)

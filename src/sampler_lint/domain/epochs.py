@@ -25,10 +25,10 @@ from sampler_lint.domain.steps import (
     says_it_trains,
     steps,
     takes_and_steps,
-    takes_first,
     takes_nothing,
 )
 from sampler_lint.domain.switched import is_switched_off
+from sampler_lint.domain.taking import takes_one
 from sampler_lint.domain.turns import epoch_expression, repeats
 from sampler_lint.domain.wrapping import flat
 from sampler_lint.limits import DEEPEST_CHAIN
@@ -318,9 +318,9 @@ def trains(model: Model, found: EpochLoop) -> bool:
 
 def _only_looks(model: Model, found: EpochLoop) -> bool:
     """Whether the pass takes one batch, as to know its size, and another of the turn goes on."""
-    return takes_first(found.inner.stmt) and any(
+    return takes_one(found.inner) and any(
         found.inner.loader.may_be(other.inner.loader)
-        and not takes_first(other.inner.stmt)
+        and not takes_one(other.inner)
         and trains(model, other)
         for other in _passes_of(model, found.loop)
     )

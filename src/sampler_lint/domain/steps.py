@@ -22,9 +22,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Simple,
     Stmt,
-    While,
     With,
-    dotted,
     last_name,
 )
 
@@ -93,13 +91,6 @@ def takes_nothing(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and all(
         isinstance(each, Simple) and (each.is_jump or each.kind == "pass") for each in stmt.body
     )
-
-
-def takes_first(stmt: Stmt) -> bool:
-    """Whether a statement takes only the first batch of a loader: ``next(iter(loader))``."""
-    calls = stmt.scope.calls_in(stmt) if not isinstance(stmt, (For, While)) else []
-    made = [each.positional[0] for each in calls if dotted(each.func) == "next" and each.positional]
-    return any(isinstance(one, Call) and dotted(one.func) == "iter" for one in made)
 
 
 def takes_and_steps(model: Model, call: Call) -> bool:

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Collection, Container, Iterator
 from typing import NamedTuple
 
+from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.epoch_state import reach
@@ -207,6 +208,10 @@ def passes_over(
                     yield found._replace(source=source, iterated=source)
             yield from _passes_over_owner(model, scope, stmt, source, seen, iterated or source)
             return
+        if (handed := _given_back(model, source)) is not None:
+            for arg in handed:
+                yield from passes_over(model, scope, stmt, arg, seen, iterated)
+            return
     iterated = iterated or source
     for value in model.flow.values(source):
         if isinstance(value, Obj) and value.site is not None and _gives_order(model, value, scope):
@@ -231,6 +236,28 @@ def _hands_on(model: Model, call: Call) -> bool:
         return False
     # What `getattr` reads of an object is no wrapper of it.
     return last_name(call.func) != "prepare" and not ASKS_BY_NAME.is_call(call)
+
+
+def _given_back(model: Model, call: Call) -> list[Expr] | None:
+    """What a function of the tree hands on of what a call gives it, if it returns nothing else.
+
+    As it does with a progress bar around it, or without.
+    """
+    given: list[Expr] = []
+    for value in model.flow.values(call.func):
+        function = value.function if isinstance(value, FuncRef) else None
+        if function is None or function.is_generator or not function.returns:
+            return None
+        for stmt in function.returns:
+            options = stmt.value.options if isinstance(stmt.value, Choice) else [stmt.value]
+            for handed in options:
+                while isinstance(handed, Call) and handed.positional and _hands_on(model, handed):
+                    handed = handed.positional[0]
+                found = given_by(model.flow, call, handed) if isinstance(handed, Name) else None
+                if found is None:
+                    return None
+                given.append(found)
+    return given or None
 
 
 def _spread(model: Model, call: Call) -> Iterator[Expr]:

@@ -589,13 +589,13 @@ def _is_seeded_alike(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> bo
 
 def _is_seeded_here(model: Model, draw: GlobalDraw) -> bool:
     """Whether the function does so itself: a sampler, whose seeding is no other's."""
-    scope = draw.call.scope
     return any(
         surely_runs_before(call.stmt, draw.call.stmt)
         and (given := global_seed(model, call)) is not None
+        and not any(isinstance(v, FuncRef) for v in model.flow.values(call.func))
         and library_drawn_from(model, call) in {draw.library, None}
-        and differs(model, given, scope) is None
-        for call in scope.calls
+        and not any(differs(model, told, at.scope) for at, told in _told_by(model, call, given))
+        for call in draw.call.scope.calls
     )
 
 

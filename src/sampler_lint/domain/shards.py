@@ -31,7 +31,7 @@ from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
-from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
+from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded, reached
 from sampler_lint.domain.seeds import global_seed, seed_given
 from sampler_lint.domain.workers import WORKED
 from sampler_lint.remembered import remembered
@@ -403,6 +403,21 @@ def library_drawn_from(model: Model, call: Call) -> str | None:
         return None
     found = {library_of(v.dotted) for v in model.flow.values(call.func) if isinstance(v, Ext)}
     return found.pop() if len(found) == 1 else None
+
+
+def orders_globally(model: Model, cls: Class) -> bool:
+    """Whether a pass draws an order by a global generator, which the class itself never seeds."""
+    iterate = model.flow.method(cls, "__iter__")
+    own = {scope for base in model.flow.own_mro(cls) for scope in scopes_inside(base)}
+    if not isinstance(iterate, Function) or any(
+        global_seed(model, call) is not None for scope in own for call in scope.calls
+    ):
+        return False
+    return any(
+        library_drawn_from(model, call) is not None
+        for scope in own & reached(model, iterate)
+        for call in ORDERS.calls_in(scope.calls)
+    )
 
 
 # --------------------------------------------------------------------------- the process's own

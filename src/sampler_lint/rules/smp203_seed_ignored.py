@@ -15,6 +15,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, seeds_constantly
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
+from sampler_lint.domain.shards import orders_globally
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import pass_to_taker, summed, take_seed
@@ -87,7 +88,7 @@ class SeedIgnored(Rule):
             if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
             found = list(ignores_seed(model, cls))
-            if found and epoch_carries_seed(model, module):
+            if found and (epoch_carries_seed(model, module) or orders_globally(model, cls)):
                 continue
             if not found and any(
                 _is_left_to_itself(model, *each) for each in model.loaded.get(cls, ())

@@ -25,6 +25,7 @@ from sampler_lint.domain.seeds import (
     setting_of,
     takes_seed,
 )
+from sampler_lint.domain.shards import orders_globally
 from sampler_lint.domain.signatures import refuser
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.loader_fixes import named_in
@@ -121,6 +122,8 @@ class SeedNotPassed(Rule):
                 continue
             fixed = fixed_seed(model, sampler)
             if fixed is None or not may_shuffle(model, sampler):
+                continue
+            if isinstance(sampler.cls, Class) and orders_globally(model, sampler.cls):
                 continue
             if only_evaluates(model, sampler) or _reads_seeded_order(model, sampler):
                 continue

@@ -20,7 +20,7 @@ from sampler_lint.analysis.origins import (
     origins,
 )
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Ext, Lit, Obj
+from sampler_lint.analysis.values import Ext, Lit, Obj, Unknown
 from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -668,8 +668,18 @@ def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
         caller.scope not in built.functions
         for function in built.functions
         if function.name != "__init__" and _may_order(function, name)
-        for caller in model.flow.callers(function)
+        for caller in (*model.flow.callers(function), *_may_be_calls(model, function, cls))
     )
+
+
+def _may_be_calls(model: Model, method: Function, cls: Class) -> Iterator[Call]:
+    """The calls of a method on what is not known: it may be an object of the class."""
+    for call in model.project.calls_near(method.name, cls) if method.cls is not None else ():
+        receiver = call.func.value if isinstance(call.func, Attr) else None
+        if receiver is not None and is_no_other_self(model, receiver, cls):
+            values = model.flow.values(receiver)
+            if not values or any(isinstance(value, Unknown) for value in values):
+                yield call
 
 
 def _may_order(function: Function, name: str) -> bool:

@@ -436,9 +436,16 @@ def _items(model: Model, found: Reach) -> Iterator[tuple[str, Index]]:
     for function in found.functions:
         for node in nodes_in(statements(function.body)):
             if isinstance(node, Index):
-                for owner in ends(model.flow, node.value, Hop.ASSIGNED):
+                for owner in ends(model.flow, _without_view(node.value), Hop.ASSIGNED):
                     if isinstance(owner, Attr) and self_class(owner.value) is not None:
                         yield owner.name, node
+
+
+def _without_view(source: Expr) -> Expr:
+    """The table of pandas whose rows are taken by one of its views: ``self.table.iloc[index]``."""
+    if isinstance(source, Attr) and source.name in {"iloc", "loc", "iat", "at", "values"}:
+        return source if self_class(source.value) is not None else source.value
+    return source
 
 
 def _is_numbered(model: Model, index: Index) -> bool:

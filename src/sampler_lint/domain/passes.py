@@ -251,7 +251,12 @@ def _given_back(model: Model, call: Call) -> list[Expr] | None:
         for stmt in function.returns:
             options = stmt.value.options if isinstance(stmt.value, Choice) else [stmt.value]
             for handed in options:
-                while isinstance(handed, Call) and handed.positional and _hands_on(model, handed):
+                while (
+                    isinstance(handed, Call)
+                    and handed.positional
+                    and _hands_on(model, handed)
+                    and not any(isinstance(made, Obj) for made in model.flow.values(handed))
+                ):
                     handed = handed.positional[0]
                 found = given_by(model.flow, call, handed) if isinstance(handed, Name) else None
                 if found is None:

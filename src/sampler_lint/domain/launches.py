@@ -140,7 +140,7 @@ class Launches:
             and not self._is_configured(part)
         )
 
-    def _is_of_started(self, path: str, leading: frozenset[str]) -> bool:
+    def _is_of_started(self, path: str, leading: set[str]) -> bool:
         """Whether something starts what leads to a file, or the file itself that none imports."""
         others = leading - {path}
         if not others:

@@ -394,10 +394,28 @@ class Flow(Calls):
                 match function.bindings.get(name):
                     case [Binding(how="assign", path=(), value=value)]:
                         return self.constants(value, through)
+            case Call(func=Attr(name="get" | "pop", value=Name(scope=Function()) as rest)):
+                if through is not None and rest.scope in self.callees(through):
+                    return self._read_of_rest(expr, rest, through)
         values = self.values(expr)
         literals = {value.value for value in values if isinstance(value, Lit)}
         is_known = values and all(isinstance(value, Lit) for value in values)
         return literals if is_known else None
+
+    def _read_of_rest(self, read: Call, rest: Name, through: Call) -> set[Any] | None:
+        """What ``kwargs.get("name", default)`` gives, of what a call passes by name."""
+        param = rest.scope.param(rest.id) if isinstance(rest.scope, Function) else None
+        made = self.as_made(through)
+        match read.positional:
+            case [Const(value=str() as name), *default] if (
+                param is not None
+                and param.kind == "kwarg"
+                and len(rest.scope.bindings.get(rest.id, ())) == 1
+                and not made.has_double_star
+            ):
+                given = made.keyword(name) or next(iter(default), None)
+                return {None} if given is None else self.constants(given)
+        return None
 
     def chosen(self, expr: Expr, through: Call | None) -> Expr:
         """What a conditional expression gives in the function called there, where that is known."""

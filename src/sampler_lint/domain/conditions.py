@@ -18,6 +18,7 @@ from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
     Attr,
+    Binding,
     Call,
     Choice,
     Class,
@@ -105,6 +106,12 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
     return bool(through) and all(_excludes(model, call, place, scope) for call in through)
 
 
+def is_never_built(model: Model, cls: Class) -> bool:
+    """Whether something builds a class, and every call around that leaves it out."""
+    sites = [s for s in _building(model, cls) if not is_test(model.module_of(s.scope))]
+    return bool(sites) and all(is_left_out(model, site) for site in sites)
+
+
 def is_settled(model: Model, test: Expr, scope: Scope) -> bool:
     """Whether every call of a function, tests aside, answers a test of its parameters alike."""
     if not isinstance(scope, Function) or not _asks_parameters(test, scope):
@@ -127,12 +134,32 @@ def _function_asked(model: Model, place: Stmt | Call) -> Function | None:
     return None
 
 
-def _asks_parameters(test: Expr, function: Function) -> bool:
-    names = {param.name for param in function.params}
-    return all(
-        not isinstance(node, (Attr, Call)) and (not isinstance(node, Name) or node.id in names)
+def _asks_parameters(test: Expr, function: Function, around: frozenset[str] = frozenset()) -> bool:
+    """Whether it asks for parameters alone, or variables set once to what does."""
+    return not any(
+        isinstance(node, (Attr, Call))
+        or (isinstance(node, Name) and not _is_of_parameters(node, function, around))
         for node in walk(test)
     )
+
+
+def _is_of_parameters(name: Name, function: Function, around: frozenset[str]) -> bool:
+    if function.param(name.id) is not None:
+        return True
+    if name.id in around:
+        return False  # it is set to what it was
+    match function.bindings.get(name.id):
+        case [
+            Binding(
+                how="assign",
+                path=(),
+                value=Call(func=Attr(name="get" | "pop", value=Name(id=rest))),
+            )
+        ]:
+            return any(param.name == rest and param.kind == "kwarg" for param in function.params)
+        case [Binding(how="assign", path=(), value=Expr() as value)]:
+            return _asks_parameters(value, function, around | {name.id})
+    return False
 
 
 def _passes(model: Model, call: Call, objects: Iterable[Obj]) -> bool:

@@ -28,6 +28,7 @@ from sampler_lint.domain.steps import (
     takes_nothing,
 )
 from sampler_lint.domain.switched import is_switched_off
+from sampler_lint.domain.taking import takes_one
 from sampler_lint.domain.turns import epoch_expression, repeats
 from sampler_lint.domain.wrapping import flat
 from sampler_lint.limits import DEEPEST_CHAIN
@@ -296,7 +297,7 @@ def trains(model: Model, found: EpochLoop) -> bool:
             for loader in model.loaders
             if any(given.cls is around for given in model.samplers_of(loader))
         )
-    if takes_nothing(found.inner.stmt):
+    if takes_nothing(found.inner.stmt) or _only_looks(model, found):
         return False
     seen = _evidence(model, found)
     if seen is not None:
@@ -312,6 +313,16 @@ def trains(model: Model, found: EpochLoop) -> bool:
     return _says_training(model, found) and not any(
         not inner.loader.may_be(other.inner.loader) and _evidence(model, other)
         for other in _passes_of(model, loop)
+    )
+
+
+def _only_looks(model: Model, found: EpochLoop) -> bool:
+    """Whether the pass takes one batch, as to know its size, and another of the turn goes on."""
+    return takes_one(found.inner) and any(
+        found.inner.loader.may_be(other.inner.loader)
+        and not takes_one(other.inner)
+        and trains(model, other)
+        for other in _passes_of(model, found.loop)
     )
 
 

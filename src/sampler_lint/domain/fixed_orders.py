@@ -20,7 +20,7 @@ from sampler_lint.analysis.origins import (
     origins,
 )
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Ext, Lit, Obj
+from sampler_lint.analysis.values import Ext, Lit, Obj, Unknown
 from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -436,9 +436,16 @@ def _items(model: Model, found: Reach) -> Iterator[tuple[str, Index]]:
     for function in found.functions:
         for node in nodes_in(statements(function.body)):
             if isinstance(node, Index):
-                for owner in ends(model.flow, node.value, Hop.ASSIGNED):
+                for owner in ends(model.flow, _without_view(node.value), Hop.ASSIGNED):
                     if isinstance(owner, Attr) and self_class(owner.value) is not None:
                         yield owner.name, node
+
+
+def _without_view(source: Expr) -> Expr:
+    """The table of pandas whose rows are taken by one of its views: ``self.table.iloc[index]``."""
+    if isinstance(source, Attr) and source.name in {"iloc", "loc", "iat", "at", "values"}:
+        return source if self_class(source.value) is not None else source.value
+    return source
 
 
 def _is_numbered(model: Model, index: Index) -> bool:
@@ -668,8 +675,18 @@ def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
         caller.scope not in built.functions
         for function in built.functions
         if function.name != "__init__" and _may_order(function, name)
-        for caller in model.flow.callers(function)
+        for caller in (*model.flow.callers(function), *_may_be_calls(model, function, cls))
     )
+
+
+def _may_be_calls(model: Model, method: Function, cls: Class) -> Iterator[Call]:
+    """The calls of a method on what is not known: it may be an object of the class."""
+    for call in model.project.calls_near(method.name, cls) if method.cls is not None else ():
+        receiver = call.func.value if isinstance(call.func, Attr) else None
+        if receiver is not None and is_no_other_self(model, receiver, cls):
+            values = model.flow.values(receiver)
+            if not values or any(isinstance(value, Unknown) for value in values):
+                yield call
 
 
 def _may_order(function: Function, name: str) -> bool:

@@ -132,16 +132,20 @@ class Launches:
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            any(
-                self._is_started(self._parts(path))
-                for path in self._may_start(leading - {part.path})
-            )
+            self._is_of_started(part.path, leading)
             and not any(self._looks_up_names(path) for path in leading)
             and all(self._is_dead(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)
             and not _is_installable(self._project, module)
             and not self._is_configured(part)
         )
+
+    def _is_of_started(self, path: str, leading: set[str]) -> bool:
+        """Whether something starts what leads to a file, or the file itself that none imports."""
+        others = leading - {path}
+        if not others:
+            return _STARTED in {name for _, name in self._parts(path)}
+        return any(self._is_started(self._parts(each)) for each in self._may_start(others))
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
         """Those of the files that something may start: likely ones first."""

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Collection, Container, Iterator
 from typing import NamedTuple
 
+from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.epoch_state import reach
@@ -25,6 +26,7 @@ from sampler_lint.syntax.navigation import children, makes_iterator, self_class,
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
+    Choice,
     Class,
     Const,
     Expr,
@@ -181,6 +183,10 @@ def passes_over(
     if isinstance(source, Const) or (source, stmt, iterated) in seen:
         return
     seen.add((source, stmt, iterated))
+    if isinstance(source, Choice):
+        for option in source.options:
+            yield from passes_over(model, scope, stmt, option, seen, iterated)
+        return
     if (below := loader_below(model, scope, source)) is not None:
         for loader in model.loaders:
             cls = loader.cls if loader.site is not None else None
@@ -201,6 +207,10 @@ def passes_over(
                     # What the list holds may stand elsewhere: it is no name for the loader here.
                     yield found._replace(source=source, iterated=source)
             yield from _passes_over_owner(model, scope, stmt, source, seen, iterated or source)
+            return
+        if (handed := _given_back(model, source)) is not None:
+            for arg in handed:
+                yield from passes_over(model, scope, stmt, arg, seen, iterated)
             return
     iterated = iterated or source
     for value in model.flow.values(source):
@@ -226,6 +236,33 @@ def _hands_on(model: Model, call: Call) -> bool:
         return False
     # What `getattr` reads of an object is no wrapper of it.
     return last_name(call.func) != "prepare" and not ASKS_BY_NAME.is_call(call)
+
+
+def _given_back(model: Model, call: Call) -> list[Expr] | None:
+    """What a function of the tree hands on of what a call gives it, if it returns nothing else.
+
+    As it does with a progress bar around it, or without.
+    """
+    given: list[Expr] = []
+    for value in model.flow.values(call.func):
+        function = value.function if isinstance(value, FuncRef) else None
+        if function is None or function.is_generator or not function.returns:
+            return None
+        for stmt in function.returns:
+            options = stmt.value.options if isinstance(stmt.value, Choice) else [stmt.value]
+            for handed in options:
+                while (
+                    isinstance(handed, Call)
+                    and handed.positional
+                    and _hands_on(model, handed)
+                    and not any(isinstance(made, Obj) for made in model.flow.values(handed))
+                ):
+                    handed = handed.positional[0]
+                found = given_by(model.flow, call, handed) if isinstance(handed, Name) else None
+                if found is None:
+                    return None
+                given.append(found)
+    return given or None
 
 
 def _spread(model: Model, call: Call) -> Iterator[Expr]:

@@ -34,7 +34,18 @@ from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, self_stores, statements, walk
-from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Name, last_name
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Bin,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Seq,
+    last_name,
+)
 
 
 def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
@@ -208,6 +219,10 @@ def _is_left_false(model: Model, sampler: Obj, given: Expr) -> bool:
 def _are_alike(model: Model, sampler: Obj) -> bool:
     """Whether the data certainly takes no notice of the index: made up, to measure speed with."""
     data = model.argument(sampler, "dataset")
+    if isinstance(data, Bin) and data.op == "Mult":
+        return any(
+            isinstance(side, Seq) and len(side.items) == 1 for side in (data.left, data.right)
+        )
     values = model.flow.values(data) if data is not None else frozenset()
     return bool(values) and all(
         isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)

@@ -214,14 +214,20 @@ def epoch_carries_seed(model: Model, module: Module) -> bool:
 
 def seed_given(model: Model, call: Call) -> Expr | None:
     """What ``call`` seeds the program's global generators with, if it does."""
-    name = called_name(call)
-    if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
-        return None
-    if any(
+    given = global_seed(model, call)
+    if given is None or any(
         (isinstance(scope, Function) and runs_in_worker(model, scope))
         or (isinstance(scope, Class) and model.is_sampler_class(scope))
         for scope in call.scope.outward()
     ):
+        return None
+    return given
+
+
+def global_seed(model: Model, call: Call) -> Expr | None:
+    """What ``call`` seeds a global generator with, be it for one draw alone."""
+    name = called_name(call)
+    if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
         return None
     given = call.positional[:1] or [arg.value for arg in call.args if arg.keyword == "seed"]
     return given[0] if given else None

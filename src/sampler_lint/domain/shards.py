@@ -31,8 +31,8 @@ from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
-from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
-from sampler_lint.domain.seeds import seed_given
+from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded, reached
+from sampler_lint.domain.seeds import global_seed, seed_given
 from sampler_lint.domain.workers import WORKED
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
@@ -405,6 +405,21 @@ def library_drawn_from(model: Model, call: Call) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
+def orders_globally(model: Model, cls: Class) -> bool:
+    """Whether a pass draws an order by a global generator, which the class itself never seeds."""
+    iterate = model.flow.method(cls, "__iter__")
+    own = {scope for base in model.flow.own_mro(cls) for scope in scopes_inside(base)}
+    if not isinstance(iterate, Function) or any(
+        global_seed(model, call) is not None for scope in own for call in scope.calls
+    ):
+        return False
+    return any(
+        library_drawn_from(model, call) is not None
+        for scope in own & reached(model, iterate)
+        for call in ORDERS.calls_in(scope.calls)
+    )
+
+
 # --------------------------------------------------------------------------- the process's own
 
 
@@ -569,18 +584,33 @@ def _comes_after(model: Model, call: Call, other: Call) -> bool:
 def _is_seeded_alike(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> bool:
     """Whether the function that draws seeds the generator anew before, alike on all ranks."""
     scope = draw.call.scope
-    return seeding.at.scope is not scope and any(
-        place.scope is scope
-        and library in {draw.library, None}
-        and (
-            _is_within(draw.call, place)
-            or (
-                surely_runs_before(place.stmt, draw.call.stmt)
-                and (place is at or not at.scope.yields)
+    return seeding.at.scope is not scope and (
+        _is_seeded_here(model, draw)
+        or any(
+            place.scope is scope
+            and library in {draw.library, None}
+            and (
+                _is_within(draw.call, place)
+                or (
+                    surely_runs_before(place.stmt, draw.call.stmt)
+                    and (place is at or not at.scope.yields)
+                )
             )
+            for _, at, library in _seedings(model).alike
+            for place in _led_to(model, at)
         )
-        for _, at, library in _seedings(model).alike
-        for place in _led_to(model, at)
+    )
+
+
+def _is_seeded_here(model: Model, draw: GlobalDraw) -> bool:
+    """Whether the function does so itself: a sampler, whose seeding is no other's."""
+    return any(
+        surely_runs_before(call.stmt, draw.call.stmt)
+        and (given := global_seed(model, call)) is not None
+        and not any(isinstance(v, FuncRef) for v in model.flow.values(call.func))
+        and library_drawn_from(model, call) in {draw.library, None}
+        and not any(differs(model, told, at.scope) for at, told in _told_by(model, call, given))
+        for call in draw.call.scope.calls
     )
 
 

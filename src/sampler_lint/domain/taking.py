@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.origins import given_by
+from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
-from sampler_lint.syntax.navigation import holds, makes_iterator
+from sampler_lint.syntax.navigation import holds, makes_iterator, walk
 from sampler_lint.syntax.nodes import Call, For, Function, Name, last_name
 
 
@@ -41,4 +42,19 @@ def takes_one(found: Pass) -> bool:
         and holds(made, found.iterated)
         for call in found.scope.calls_in(found.stmt)
         for made in call.positional[:1]
+    )
+
+
+def takes_some(found: Pass) -> bool:
+    """Whether a pass stops after a number of batches: ``zip(range(n), loader)``."""
+    source = found.stmt.iter if isinstance(found.stmt, For) else None
+    return (
+        isinstance(source, Call)
+        and last_name(source.func) == "zip"
+        and any(
+            isinstance(beside, Call)
+            and RANGES.is_call(beside)
+            and not any(isinstance(node, Call) and node is not beside for node in walk(beside))
+            for beside in source.positional
+        )
     )

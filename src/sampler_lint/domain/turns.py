@@ -9,8 +9,10 @@ from sampler_lint.syntax.nodes import (
     ORDERED,
     UNEQUAL,
     Attr,
+    Binding,
     Call,
     Compare,
+    Const,
     Expr,
     For,
     Index,
@@ -29,8 +31,23 @@ def repeats(loop: Loop) -> bool:
     A loop over other things (folds, tasks, loaders) may do other work in each turn.
     """
     if isinstance(loop, For):
-        return EPOCH.is_mentioned(loop.target) or _counts(loop.iter) or _is_repeated(loop.iter)
+        counts = EPOCH.is_mentioned(loop.target) or _counts(loop.iter) or _is_repeated(loop.iter)
+        return counts and not _is_once(loop.iter)
     return True
+
+
+def _is_once(source: Expr) -> bool:
+    """``range(1)``, also by a variable that is set to 1 and to nothing else."""
+    given = source.positional if isinstance(source, Call) and dotted(source.func) == "range" else []
+    if len(given) != 1:
+        return False
+    number = given[0]
+    owner = owner_of(number) if isinstance(number, Name) else None
+    if isinstance(number, Name) and owner is not None and "exec" not in owner.called:
+        match owner.bindings[number.id]:
+            case [Binding(how="assign", path=(), value=Const() as number)]:
+                pass
+    return isinstance(number, Const) and number.value == 1
 
 
 def _is_repeated(source: Expr) -> bool:

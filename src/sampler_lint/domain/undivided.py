@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from sampler_lint import catalog
+from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import is_one_value
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack, Table, Unknown
@@ -40,15 +41,17 @@ from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes, is_guarded, reached
 from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shares import is_left_there, passes_over_shared
+from sampler_lint.domain.wrapping import parameter_kept
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import nodes_in, statements, walk
+from sampler_lint.syntax.navigation import method_around, nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,
     Assign,
     Attr,
     Bin,
     Call,
+    Choice,
     Class,
     Compare,
     Const,
@@ -58,6 +61,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Other,
+    Param,
     Return,
     Scope,
     Stmt,
@@ -123,7 +127,40 @@ def _ways(model: Model, site: Call) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
 def _joining(model: Model, scopes: frozenset[Scope], built: list[Call]) -> Call | None:
     """What makes processes train together, in a run that comes to where the data is built."""
     found = data_parallel(model, scopes)
-    return next((each for each in found if not contradict(model, built, [each])), None)
+    return next(
+        (
+            each
+            for each in found
+            if not contradict(model, built, [each]) and not _is_declined(model, each, scopes)
+        ),
+        None,
+    )
+
+
+def _is_declined(model: Model, joins: Call, scopes: Set[Scope]) -> bool:
+    """Whether a flag of the object decides, and all that the program builds have it off."""
+    method = method_around(joins.scope)
+    cls = method.cls if method is not None else None
+    init = model.flow.method(cls, "__init__") if cls is not None else None
+    if cls is None or not isinstance(init, Function):
+        return False
+    asked = [
+        parameter_kept(model, cls, part.name)
+        for test, answer in tests(joins)
+        for part in (test.options if isinstance(test, Choice) and test.kind == "and" else [test])
+        if answer and isinstance(part, Attr) and self_class(part.value) is not None
+    ]
+    made = [call for call in model.flow.callers(init) if call.scope in scopes]
+    return bool(made) and any(
+        param in init.params and all(_is_off(model, init, param, call) for call in made)
+        for param in asked
+        if param is not None
+    )
+
+
+def _is_off(model: Model, init: Function, param: Param, call: Call) -> bool:
+    given = passed(init, param, model.flow.as_made(call))
+    return model.flow.constants(param.default if given is MISSING else given) == {False}
 
 
 def _is_started(model: Model, joins: Call, module: Module) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
+from sampler_lint.domain.conditions import is_never_built
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
@@ -60,7 +61,7 @@ def judged(model: Model) -> Iterator[tuple[Module, Class]]:
 
 def graded(model: Model, cls: Class, suspect: Suspect) -> Suspect:
     """What is wrong in a class: likely at the most, where nothing in an application uses it."""
-    if launches(model).is_dead(cls):
+    if launches(model).is_dead(cls) or is_never_built(model, cls):
         suspect.grade = Grade.LIKELY
     return suspect
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.conditions import is_never_built
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.evaluated import only_evaluates
@@ -14,6 +15,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, seeds_constantly
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
+from sampler_lint.domain.shards import orders_globally
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import pass_to_taker, summed, take_seed
@@ -86,7 +88,7 @@ class SeedIgnored(Rule):
             if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
             found = list(ignores_seed(model, cls))
-            if found and epoch_carries_seed(model, module):
+            if found and (epoch_carries_seed(model, module) or orders_globally(model, cls)):
                 continue
             if not found and any(
                 _is_left_to_itself(model, *each) for each in model.loaded.get(cls, ())
@@ -96,7 +98,7 @@ class SeedIgnored(Rule):
                 yield from _never_used(model, module, cls)
                 continue
             reason = _setting(model, module, cls)
-            if reason is None or launches(model).is_dead(cls):
+            if reason is None or launches(model).is_dead(cls) or is_never_built(model, cls):
                 continue
             if takes_seed(model, cls) or _may_be_built(model, module, cls):
                 for seeded in found:

@@ -338,12 +338,30 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
 def _own_reads(cls: Class, about: Concept | None = None) -> Iterator[Attr]:
     """What a class reads of ``self`` by names of that kind, with ``self.x += 1``."""
     for scope in scopes_inside(cls):
+        if _lacks_self(cls, scope):
+            continue  # what it calls so is an argument
         changed = (store.target for store in scope.stores if store.how == "aug")
         for read in (*scope.reads, *(each for each in changed if isinstance(each, Attr))):
             if about is not None and not about.says(read.name):
                 continue
             if self_class(read.value) is cls:
                 yield read
+
+
+def _lacks_self(cls: Class, scope: Scope) -> bool:
+    """Whether the class passes a method of its own all that it takes, and the instance besides."""
+    return (
+        isinstance(scope, Function)
+        and scope.cls is cls
+        and any(
+            isinstance(call.func, Attr)
+            and call.func.name == scope.name
+            and self_class(call.func.value) is cls
+            and len(call.positional) == len(scope.params)
+            for call in calls_inside(cls)
+        )
+        and not any(param.is_star for param in scope.params)
+    )
 
 
 def _asked(cls: Class) -> set[object]:

@@ -38,6 +38,7 @@ from sampler_lint.domain.samplers import (
     shuffles,
     shuffles_by_epoch,
 )
+from sampler_lint.domain.taking import takes_one
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name
 from sampler_lint.findings import Applicability, Fix, Grade, Place, Related, Severity
@@ -48,7 +49,6 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     goes_on_before,
     goes_over_again,
     receiver_for,
-    takes_first,
 )
 from sampler_lint.rules.smp102_epoch_never_set.setters import (
     leads_to,
@@ -311,7 +311,7 @@ def _call_in_loop(model: Model, missing: Sequence[_Missing], editor: Editor) -> 
             safe, because = Applicability.UNSAFE, f"what `{receiver.code}` is may not be known"
         elif goes_over_again(model, found):
             safe, because = Applicability.UNSAFE, "each turn goes over it twice, with one order"
-        elif takes_first(found):
+        elif takes_one(found.inner):
             safe, because = Applicability.UNSAFE, "each turn may be meant to take the same batch"
         elif told_holder(model, found) is not None:
             safe, because = (

@@ -35,7 +35,6 @@ from sampler_lint.syntax.nodes import (
     Simple,
     Stmt,
     While,
-    dotted,
 )
 from sampler_lint.workspace.project import Module
 
@@ -93,14 +92,6 @@ def goes_over_again(model: Model, found: EpochLoop) -> bool:
         and not apart(found.calls, other.calls)
         for other in others
     )
-
-
-def takes_first(found: EpochLoop) -> bool:
-    """Whether each turn takes the first batch and no other: ``next(iter(loader))``."""
-    stmt = found.inner.stmt
-    calls = stmt.scope.calls_in(stmt) if not isinstance(stmt, (For, While)) else []
-    made = [each.positional[0] for each in calls if dotted(each.func) == "next" and each.positional]
-    return any(isinstance(one, Call) and dotted(one.func) == "iter" for one in made)
 
 
 def counter_of(module: Module, loop: Loop) -> _Counter:

@@ -319,7 +319,8 @@ def _reads_no_epoch(model: Model, told: Obj) -> bool:
     if not isinstance(told.cls, Class):
         return told.cls == DATA_LOADER
     family = [*model.flow.mro(told.cls), *model.flow.subclasses(told.cls)]
-    if not all(isinstance(base, Class) or base == f"{TORCH_DATA}Sampler" for base in family):
+    known = {f"{TORCH_DATA}Sampler", DATA_LOADER}
+    if not all(isinstance(base, Class) or base in known for base in family):
         return False
     scopes = (s for base in family if isinstance(base, Class) for s in scopes_inside(base))
     return not any(

@@ -10,6 +10,7 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import Hop, given_by, only, parameter_of, scope_of
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import SAMPLER, SEED
+from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.escape import is_for_nothing
 from sampler_lint.domain.evaluated import data, only_evaluates
 from sampler_lint.domain.launches import launches
@@ -24,6 +25,7 @@ from sampler_lint.domain.seeds import (
     setting_of,
     takes_seed,
 )
+from sampler_lint.domain.shards import orders_globally
 from sampler_lint.domain.signatures import refuser
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.loader_fixes import named_in
@@ -121,12 +123,16 @@ class SeedNotPassed(Rule):
             fixed = fixed_seed(model, sampler)
             if fixed is None or not may_shuffle(model, sampler):
                 continue
+            if isinstance(sampler.cls, Class) and orders_globally(model, sampler.cls):
+                continue
             if only_evaluates(model, sampler) or _reads_seeded_order(model, sampler):
                 continue
             source = _source(model, module, site, is_passed_on=bool(fixed.unpassed))
             if source is None or _seeded_later(model, module, sampler):
                 continue
             if launches(model).is_dead(site.scope) or _is_left_over(model, sampler):
+                continue
+            if is_left_out(model, site):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)

@@ -11,12 +11,13 @@ from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.epochs import pass_evaluates, pass_trains
+from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.domain.shares import passes_over_shared, reached_by
-from sampler_lint.domain.taking import as_taken, takes_one
+from sampler_lint.domain.taking import as_taken, takes_one, takes_some
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
@@ -117,11 +118,11 @@ class EvaluationPadding(Rule):
                 continue
             if sampler.site is not None and _asks_for_rest(model, sampler.site.scope):
                 continue  # it is known what is counted twice, and told
-            if in_test_function(model, found.scope):
-                continue  # it counts to compare with what it expects
+            if in_test_function(model, found.scope) or launches(model).is_dead(found.scope):
+                continue  # it counts to compare with what it expects, or nothing runs it
             if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
-            if takes_one(found):
+            if takes_one(found) or takes_some(found):
                 continue  # what is repeated comes last
             whole = _over_whole(model, found, sampler)
             if whole is not None and not _is_for_one_process(model, found, sampler):

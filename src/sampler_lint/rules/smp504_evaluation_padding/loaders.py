@@ -9,7 +9,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import depends_on, is_one_value
 from sampler_lint.analysis.values import ExtObj, Obj, Value
-from sampler_lint.domain.conditions import conditions, contradict, excludes
+from sampler_lint.domain.conditions import conditions, contradict, excludes, is_left_out
 from sampler_lint.domain.engines import evaluated_by_call
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -98,6 +98,7 @@ def padding_sampler(model: Model, loader: Obj) -> Obj | None:
         and value.site is not None
         and not excludes(model, value.through, value.site)
         and not _is_left_out(model, loader, value.site)
+        and not is_left_out(model, value.site)
         and not _is_of_another_program(model, loader, value)
     ]
     if any(_is_exact(model, each) for each in given) or any(map(_is_beside_none, given)):

@@ -16,7 +16,12 @@ from sampler_lint.rules.smp103_set_epoch_misplaced.moment import (
     one_rank,
 )
 from sampler_lint.rules.smp103_set_epoch_misplaced.receiver import receivers
-from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import constant, never_moved, unbound
+from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import (
+    constant,
+    last_word,
+    never_moved,
+    unbound,
+)
 from sampler_lint.rules.smp103_set_epoch_misplaced.stale import late
 
 
@@ -27,8 +32,8 @@ class SetEpochMisplaced(Rule):
         Reports a `set_epoch` call
 
         - that runs once before the epoch loop and not in it,
-        - that gets the same value in every epoch, the number of the batch, or a name that nothing
-          defines,
+        - that gets the same value in every epoch, also after another one that does not, the number
+          of the batch, or a name that nothing defines,
         - that comes after the loader was iterated, with the number of the epoch that has just
           ended,
         - whose receiver, a loader or a torch batch sampler, has no `set_epoch`, or whose guard
@@ -123,3 +128,8 @@ def _in_loops(model: Model) -> Iterator[Suspect]:
             if all(suspect is not None for suspect in suspects):
                 yield from (suspect for suspect in suspects if suspect is not None)
                 break
+        else:
+            last = last_word(model, found, inside)
+            suspect = constant(model, found, last) if last is not None else None
+            if suspect is not None:
+                yield suspect

@@ -36,8 +36,9 @@ class SetEpochMisplaced(Rule):
           of the batch, or a name that nothing defines,
         - that comes after the loader was iterated, with the number of the epoch that has just
           ended,
-        - whose receiver, a loader or a torch batch sampler, has no `set_epoch`, or whose guard
-          tests for a class that the sampler is not an instance of,
+        - whose receiver, a loader, a torch batch sampler, or what torch makes for a loader without
+          a sampler, has no `set_epoch`, or whose guard tests for a class that the sampler is not
+          an instance of,
         - that comes too late because the loader keeps one iterator, or the sampler draws its next
           order at the end of the previous epoch,
         - that changes a dataset in the main process while persistent workers keep their copies,

@@ -363,8 +363,20 @@ def may_be_drawn_again(model: Model, call: Call) -> bool:
 
 
 def looks_up(model: Model, dataset: Expr) -> bool:
-    """Whether the dataset certainly looks samples up by their index, in no order of its own."""
-    return _has_only_items(model, dataset) and not orders_itself(model, dataset)
+    """Whether the dataset certainly looks samples up by their index, in no order of its own.
+
+    Of one that makes up its length, a pass is not over the data that it has.
+    """
+    return (
+        _has_only_items(model, dataset)
+        and not orders_itself(model, dataset)
+        and not any(
+            isinstance(end.value, Const)
+            for cls in built_classes(model, dataset) or ()
+            if isinstance(length := model.flow.method(cls, "__len__"), Function)
+            for end in length.returns
+        )
+    )
 
 
 def keeps_order(model: Model, dataset: Expr) -> bool:

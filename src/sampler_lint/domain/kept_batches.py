@@ -8,11 +8,11 @@ from sampler_lint.analysis.values import ExtObj, Obj
 from sampler_lint.domain.epoch_calls import loops_over_stmt
 from sampler_lint.domain.epochs import pass_trains
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.passes import Pass
+from sampler_lint.domain.passes import Pass, taken_from
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import always_draws, shuffles
 from sampler_lint.limits import DEEPEST_WRAPPING
-from sampler_lint.syntax.nodes import Call, Expr, For, Function, Name, Scope, Stmt
+from sampler_lint.syntax.nodes import Call, Expr, For, Function, Scope, Stmt
 
 _KEEPS = "itertools.cycle"
 
@@ -36,10 +36,7 @@ def kept_passes(model: Model) -> Iterator[tuple[Call, Obj]]:
 def _gone_over(scope: Scope) -> Iterator[tuple[Expr, Stmt]]:
     """What a scope iterates, also step by step, and where."""
     yield from scope.iterated
-    for call in scope.calls:
-        is_next = isinstance(call.func, Name) and call.func.id == "next"
-        if is_next and call.positional and call.stmt is not None:
-            yield call.positional[0], call.stmt
+    yield from taken_from(scope)
 
 
 def _kept(model: Model, source: Expr, depth: int) -> Iterator[Call]:

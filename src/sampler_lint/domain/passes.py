@@ -83,6 +83,30 @@ def _passes(model: Model, programs: Collection[str]) -> Iterator[Pass]:
             for source, stmt in scope.iterated:
                 if not _is_replaced(model, scope, source):
                     yield from passes_over(model, scope, stmt, source, set())
+            for source, stmt in taken_from(scope):
+                yield from _passes_by_steps(model, scope, stmt, source)
+
+
+def taken_from(scope: Scope) -> Iterator[tuple[Expr, Stmt]]:
+    """What a scope goes over step by step, by ``next``, and where."""
+    for call in scope.calls if "next" in scope.called else ():
+        if isinstance(call.func, Name) and call.func.id == "next" and call.stmt is not None:
+            yield from ((each, call.stmt) for each in call.positional[:1])
+
+
+def _passes_by_steps(model: Model, scope: Scope, stmt: Stmt, source: Expr) -> Iterator[Pass]:
+    """The passes over loaders by what is made around them there: ``cycle(loader)``.
+
+    Whatever ``iter`` makes is known to be iterated where that is called.
+    """
+    for value in model.flow.values(source):
+        if (
+            isinstance(value, ExtObj)
+            and value.dotted != "iter"
+            and makes_iterator(value.dotted)
+            and value.site.scope is scope
+        ):
+            yield from _passes_over_made(model, scope, stmt, value, set(), source)
 
 
 def _is_replaced(model: Model, scope: Scope, source: Expr) -> bool:

@@ -11,6 +11,7 @@ from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import epoch_samplers, loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import passes_near
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
@@ -37,6 +38,16 @@ def runs_again(model: Model, found: EpochLoop) -> bool:
         for calls in leading.values()
         for one, other in itertools.combinations(_with(model, kept, calls), 2)
         if one.stmt is not None and other.stmt is not None
+    )
+
+
+def is_read_once(model: Model, loader: Obj) -> bool:
+    """Whether passes over a loader without a known loop are seen, with all that leads to them."""
+    near = passes_near(model, loader.site.scope) if loader.site is not None else []
+    found = [each.scope for each in near if loader.may_be(each.loader)]
+    leading = closure(found, model.flow.callers_of)
+    return bool(found) and not any(
+        isinstance(scope, Function) and not model.flow.callers(scope) for scope in leading
     )
 
 

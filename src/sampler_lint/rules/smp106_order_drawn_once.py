@@ -27,6 +27,7 @@ from sampler_lint.domain.kept_batches import kept_passes
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import built_outside_tests
+from sampler_lint.domain.repeated import is_read_once
 from sampler_lint.domain.samplers import reads_in_turn
 from sampler_lint.edits.draw_fixes import count_passes, draw_in_each_pass
 from sampler_lint.edits.editor import Editor, Fixer
@@ -58,9 +59,10 @@ class OrderDrawnOnce(Rule):
         a training loop goes on with it: it keeps the batches of the first pass.
 
         Reported only where such a loader trains in a loop; `likely` where the loop is not known
-        and the loader is named after training. Not reported where anything draws the order again,
-        where the object is rebuilt for each epoch, where a part is cut off (a split, a subset),
-        in a branch for evaluation, and for samplers that keep a state to resume from.
+        and the loader is named after training, unless its one pass is known. Not reported where
+        anything draws the order again, where the object is rebuilt for each epoch, where a part is
+        cut off (a split, a subset), in a branch for evaluation, and for samplers that keep a state
+        to resume from.
 
     Why is this bad?
         It looks shuffled, but every epoch reads the samples in the same order and the same
@@ -252,7 +254,7 @@ def _suspect(
         if loader.site is None or told_what_for(loader.site) is not False
     ]
     trains = feeds_training(model, *loaders)
-    if trains is False:
+    if trains is False or (trains is None and all(is_read_once(model, each) for each in loaders)):
         return
     yield _told(model, call, loaders[0], said, advice, is_certain=bool(trains))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import scope_of
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Table
 from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -28,7 +29,7 @@ from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, role_of, same_role
 from sampler_lint.rules._alike import slips
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import same, walk
+from sampler_lint.syntax.navigation import owner_of, same, walk
 from sampler_lint.syntax.nodes import (
     Arg,
     Call,
@@ -335,8 +336,15 @@ def _meant(signature: Signature, made: Construction, index: int, value: Expr) ->
 
 
 def _says(value: Expr, place: str) -> bool:
-    """Whether all words of a parameter are said by what it gets: ``opt["dataset"]``."""
-    said = [str(node.value) if isinstance(node, Const) else last_name(node) for node in walk(value)]
+    """Whether all words of a parameter are said by what it gets: ``opt["dataset"]``.
+
+    Or by where that comes from: ``for dataset in opt.values()``.
+    """
+    owner = owner_of(value) if isinstance(value, Name) else None
+    bound = definitions(owner, value) if owner is not None and isinstance(value, Name) else []
+    told = [value, *(each.value for each in bound if each.value is not None)]
+    nodes = [node for each in told for node in walk(each)]
+    said = [str(node.value) if isinstance(node, Const) else last_name(node) for node in nodes]
     return {*place.split("_")} <= {word for name in said if name for word in name.split("_")}
 
 

@@ -16,7 +16,12 @@ from sampler_lint.rules.smp103_set_epoch_misplaced.moment import (
     one_rank,
 )
 from sampler_lint.rules.smp103_set_epoch_misplaced.receiver import receivers
-from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import constant, never_moved, unbound
+from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import (
+    constant,
+    last_word,
+    never_moved,
+    unbound,
+)
 from sampler_lint.rules.smp103_set_epoch_misplaced.stale import late
 
 
@@ -27,12 +32,13 @@ class SetEpochMisplaced(Rule):
         Reports a `set_epoch` call
 
         - that runs once before the epoch loop and not in it,
-        - that gets the same value in every epoch, the number of the batch, or a name that nothing
-          defines,
+        - that gets the same value in every epoch, also after another one that does not, the number
+          of the batch, or a name that nothing defines,
         - that comes after the loader was iterated, with the number of the epoch that has just
           ended,
-        - whose receiver, a loader or a torch batch sampler, has no `set_epoch`, or whose guard
-          tests for a class that the sampler is not an instance of,
+        - whose receiver, a loader, a torch batch sampler, or what torch makes for a loader without
+          a sampler, has no `set_epoch`, or whose guard tests for a class that the sampler is not
+          an instance of,
         - that comes too late because the loader keeps one iterator, or the sampler draws its next
           order at the end of the previous epoch,
         - that changes a dataset in the main process while persistent workers keep their copies,
@@ -123,3 +129,8 @@ def _in_loops(model: Model) -> Iterator[Suspect]:
             if all(suspect is not None for suspect in suspects):
                 yield from (suspect for suspect in suspects if suspect is not None)
                 break
+        else:
+            last = last_word(model, found, inside)
+            suspect = constant(model, found, last) if last is not None else None
+            if suspect is not None:
+                yield suspect

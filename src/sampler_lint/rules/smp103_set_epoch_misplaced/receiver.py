@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.asked import is_one
+from sampler_lint.analysis.asked import is_one, tests
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import ASKS_KIND, SETS_EPOCH
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.epoch_calls import carriers, guards
 from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.injection import injections
+from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -26,7 +29,7 @@ def receivers(model: Model) -> Iterator[Suspect]:
         assert isinstance(call.func, Attr)
         if call.func.name != "set_epoch" or is_expected(model, call, AttributeError):
             continue
-        suspect = _on_loader(model, call) or _never_guarded(model, call)
+        suspect = _on_loader(model, call) or _on_default(model, call) or _never_guarded(model, call)
         if suspect is not None:
             yield suspect
 
@@ -74,6 +77,41 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         else "the call raises AttributeError",
         advice=f"call `{'.'.join((unparse(loader), *path))}.set_epoch()`",
         hides=not guard,
+    )
+
+
+def _on_default(model: Model, call: Call) -> Suspect | None:
+    """``loader.sampler.set_epoch`` of loaders that are given no sampler: torch's own has none."""
+    receiver = call.func.value if isinstance(call.func, Attr) else None
+    if not isinstance(receiver, Attr) or receiver.name != "sampler":
+        return None
+    loaders = _holders(model, receiver.value, "loader") or []
+    module = model.module_of(call.scope)
+    if (
+        not loaders
+        or not all(_is_given_none(model, each) for each in loaders)
+        or any(each.site is None or contradict(model, [each.site], [call]) for each in loaders)
+        or not all(is_about_processes(model, test) for test, _ in tests(call))
+        or injections(model).trainers(module)
+    ):
+        return None
+    return Suspect(
+        module,
+        call,
+        f"`{unparse(call.func)}`: the loader is given no sampler, and torch's own has no "
+        f"`set_epoch`",
+        why=tuple(Related(model.place_of(each), "loader built here") for each in loaders[:2]),
+        effect="the call raises AttributeError",
+        advice="give the loader a `DistributedSampler`",
+        hides=True,
+    )
+
+
+def _is_given_none(model: Model, loader: Obj) -> bool:
+    """Whether a loader of torch certainly makes its sampler itself."""
+    return loader.cls == DATA_LOADER and not any(
+        model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
+        for name in ("sampler", "batch_sampler")
     )
 
 

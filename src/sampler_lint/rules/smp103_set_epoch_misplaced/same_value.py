@@ -6,17 +6,19 @@ import functools
 from collections.abc import Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, SAMPLER, SETS_EPOCH, TRAINS
 from sampler_lint.domain.counters import is_shared
-from sampler_lint.domain.epoch_calls import builds, runs_in
+from sampler_lint.domain.epoch_calls import builds, epoch_samplers, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
 from sampler_lint.domain.epochs import EpochLoop, starts_for_ever, steps_in
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
 from sampler_lint.domain.programs import in_test_function, is_test, outer_stores_beside
+from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import replacing
@@ -29,6 +31,7 @@ from sampler_lint.rules.smp103_set_epoch_misplaced.moment import (
     move_to_top,
     without_guard,
 )
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import operands, same, self_class, unbound_names, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -92,6 +95,44 @@ def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         is_plain = is_plain and not _counts_others(loop, epoch)
     safe = Applicability.SAFE if is_plain else Applicability.UNSAFE
     return _repeated(model, loop, call, safe)
+
+
+def last_word(model: Model, found: EpochLoop, calls: list[Call]) -> Call | None:
+    """The call that undoes what the others set before a pass, wherever the epoch counts."""
+    inner = found.inner
+    before = [c for c in calls if c.scope is inner.scope and _precedes(c.stmt, inner.stmt)]
+    if len(before) == len(calls) == 1 or not before:
+        return None
+    called = {*closure([inner.scope], model.flow.called_by)} - {inner.scope}
+    if any(call.scope in called for call in calls):
+        return None  # it may come later
+    last = max(before, key=lambda call: call.stmt.order if call.stmt is not None else -1)
+    shared = {*tests(inner.stmt)}
+    asked = [test for test, answer in tests(last) if (test, answer) not in shared]
+    is_anywhere = all(is_about_processes(model, test) for test in asked)
+    return last if is_anywhere or (len(asked) == 1 and _may_lack(model, last)) else None
+
+
+def _precedes(one: Stmt | None, other: Stmt) -> bool:
+    """Whether a statement comes before another, and no loop of its own is around it."""
+    return (
+        one is not None
+        and one.order < other.order
+        and not one.encloses(other)
+        and all(each.encloses(other) for each in one.ancestors() if isinstance(each, (For, While)))
+    )
+
+
+def _may_lack(model: Model, call: Call) -> bool:
+    """Whether a call needs a test, as some loaders have no sampler that can be told an epoch."""
+    receiver = call.func.value if isinstance(call.func, Attr) else None
+    owners = model.flow.values(receiver.value) if isinstance(receiver, Attr) else ()
+    return any(
+        isinstance(owner, Obj)
+        and model.role(owner) == "loader"
+        and not any(epoch_samplers(model, owner))
+        for owner in owners
+    )
 
 
 def _counts_others(loop: Loop, epoch: Expr) -> bool:

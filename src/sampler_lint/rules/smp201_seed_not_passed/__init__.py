@@ -9,10 +9,12 @@ from typing import NamedTuple
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import Hop, given_by, only, parameter_of, scope_of
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
-from sampler_lint.domain.concepts import SAMPLER, SEED
+from sampler_lint.domain.concepts import ORDERS, SAMPLER, SEED
 from sampler_lint.domain.conditions import is_left_out
+from sampler_lint.domain.draws import draw_of_process, seeded
 from sampler_lint.domain.escape import is_for_nothing
 from sampler_lint.domain.evaluated import data, only_evaluates
+from sampler_lint.domain.fixed_orders import is_asked_to_draw, order_of_items
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
@@ -71,7 +73,7 @@ class SeedNotPassed(Rule):
         by which a loader or sampler of torch shuffles. Not reported with `shuffle=False`,
         for samplers of validation and test data, in tests, and where the seed is set later, or is
         passed through `set_epoch` or used to shuffle the data (`shuffle_dataset(data,
-        args.seed)`).
+        args.seed)`), or where the dataset shuffles itself with a generator of the process.
 
     Why is this bad?
         `DistributedSampler` shuffles with a generator of its own, seeded with `seed + epoch`;
@@ -293,7 +295,31 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
 def _reads_seeded_order(model: Model, sampler: Obj) -> bool:
     """Whether the data was made with the program's seed, so that its own order changes with it."""
     assert sampler.site is not None
-    return any(_is_seeded(model, expr, ()) for expr in data(sampler.site))
+    return any(
+        _is_seeded(model, expr, ()) or _draws_own_order(model, expr) for expr in data(sampler.site)
+    )
+
+
+def _draws_own_order(model: Model, dataset: Expr) -> bool:
+    """Whether the data numbers its items by an order that the process's generators give it."""
+    values = model.flow.values(dataset)
+    return bool(values) and all(
+        isinstance(value, Obj)
+        and isinstance(value.cls, Class)
+        and (order := order_of_items(model, value.cls)) is not None
+        and is_asked_to_draw(model, value, order)
+        and _is_of_process(model, order.draw)
+        for value in values
+    )
+
+
+def _is_of_process(model: Model, draw: Call) -> bool:
+    """Whether a draw, or the method of that name, asks a generator that it leaves as it is."""
+    inner = model.flow.callees(draw)
+    calls = [draw, *(call for function in inner for call in ORDERS.calls_in(function.calls))]
+    return any(draw_of_process(model, call) is not None for call in calls) and not any(
+        found.generator is None for scope in (draw.scope, *inner) for found in seeded(model, scope)
+    )
 
 
 def _is_seeded(model: Model, expr: Expr, calls: tuple[Call, ...]) -> bool:

@@ -16,7 +16,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.ranks import kinds
-from sampler_lint.domain.shares import passes_over_shared, reached_by
+from sampler_lint.domain.shares import parameters, passes_over_shared, reached_by
 from sampler_lint.domain.taking import as_taken, takes_one, takes_some
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
@@ -388,5 +388,7 @@ def _drops(model: Model, loader: Obj, sampler: Obj) -> bool | None:
     given = may_drop_last(model, maker)
     if given is not None and model.flow.constants(given, maker.through) == {True}:
         return None
+    if "drop_last" not in parameters(model, sampler):
+        return False  # nobody can ask for that
     truths = model.option(sampler, "drop_last", False)
     return next(iter(truths)) is True if truths is not None and len(truths) == 1 else None

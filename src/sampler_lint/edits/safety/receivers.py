@@ -38,7 +38,7 @@ from sampler_lint.edits.safety.counts import miscounted
 from sampler_lint.edits.safety.meaning import original, scope_at, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.outlines import unread
-from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.findings import Refuted
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
@@ -69,6 +69,8 @@ from sampler_lint.workspace.project import Module
 _OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
 #: What makes a list or the like of what it is given.
 _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
+#: What leaves a block before its end.
+_JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 #: Where a receiver may come from.
 _FROM = LOCAL | Hop.CALLER | Hop.ATTRIBUTE | Hop.RETURN
 
@@ -115,6 +117,7 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         _made_anew(model, module, changed, call.func)
         or _starts_again(changed, call)
         or _other_branch(changed, call)
+        or _still_asked(model, module, changed, call)
         or _stored_by_name(model, module)
         or _untold(model, module, changed, call)
         or _miscounted(model, module, changed, call)
@@ -131,7 +134,8 @@ def _miscounted(model: Model, module: Module, changed: Changed, call: ast.Call) 
     where = in_model(module, changed, call)
     if where is None or where[1] is None or len(call.args) != 1:
         return None
-    return miscounted(model, where[1], call.args[0])
+    assert isinstance(call.func, ast.Attribute)
+    return miscounted(model, where[1], call.args[0], expression(call.func.value, *where))
 
 
 def _untold(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
@@ -204,6 +208,44 @@ def _other_branch(changed: Changed, call: ast.Call) -> str | None:
             if not any(one is call for one in ast.walk(other)):
                 return f"line {other.lineno} depends on the condition that it changes"
     return None
+
+
+def _still_asked(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
+    """A test that decides on a call, and goes on asking what the call was made of before."""
+    old, where = changed.back.get(call), in_model(module, changed, call)
+    told = getattr(getattr(old, "func", None), "value", None)
+    if where is None or not isinstance(told, ast.Attribute):
+        return None
+    objects = {*model.flow.values(expression(told.value, *where))}
+    for test in _deciding(changed.new, call):
+        if changed.is_altered(test):
+            continue
+        for step in origins(model.flow, expression(test, *where), _FROM | Hop.PART):
+            for part in walk(step.expr):
+                if not isinstance(part, Attr) or part.name != told.attr:
+                    continue
+                if not objects.isdisjoint(model.flow.values(part.value)):
+                    return f"line {test.lineno} still asks `{unparse(part)}`"
+    return None
+
+
+def _deciding(tree: Tree, node: ast.AST) -> Iterator[ast.expr]:
+    """The tests of the branches around a node, and of those before it that leave."""
+    child = node
+    for one in tree.around(node):
+        if isinstance(one, (ast.If, ast.IfExp, ast.While)) and child is not one.test:
+            yield one.test
+        elif isinstance(one, ast.BoolOp):
+            yield from one.values[: one.values.index(child)] if child in one.values else ()
+        if isinstance(child, ast.stmt):
+            block = tree.block(child)
+            for above in block[: block.index(child)]:
+                if isinstance(above, ast.If):
+                    leaves = any(isinstance(each, _JUMPS) for each in ast.walk(above))
+                    yield from [above.test] if leaves else []
+        if isinstance(one, FUNCTIONS):
+            return
+        child = one
 
 
 @remembered

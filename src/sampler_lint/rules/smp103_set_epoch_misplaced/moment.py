@@ -20,7 +20,7 @@ from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import means_the_same, text_of
+from sampler_lint.edits.names import fresh_name, is_unnamed, means_the_same, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Suspect
@@ -400,6 +400,9 @@ def move_to_top(
             return None
         editor.insert_first(loop, *_lines(moved, call, text_of(editor.source, counter), editor))
     argument = text_of(editor.source, epoch)
+    if isinstance(epoch, Name) and is_unnamed(editor.module, epoch):
+        argument = fresh_name(epoch.scope, "epoch")
+        editor.replace(epoch, argument)
     lines = _lines(moved, call, argument, editor)
     editor.delete(moved.old, with_comments=True)
     if call.scope is found.loop.scope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from sampler_lint.edits.region import offsets
 from sampler_lint.limits import LONGEST_QUOTED
@@ -77,20 +78,25 @@ def fresh_name(scope: Scope, *wanted: str) -> str:
     return f"{wanted[-1]}_{number}"
 
 
-def is_unnamed(module: Module, name: Name) -> bool:
-    """Whether a variable says that nothing reads it, as ``_``, and nothing does."""
-    known: set[tuple[Scope | None, str]] | None = module.facts.memo.get(is_unnamed)
+def reads_of(module: Module, name: Name) -> int:
+    """How often a variable of the scope is read in its file."""
+    known: Counter[tuple[Scope | None, str]] | None = module.facts.memo.get(reads_of)
     if known is None:
-        known = module.facts.memo[is_unnamed] = {
+        known = module.facts.memo[reads_of] = Counter(
             (binder_of(scope, node.id), node.id)
             for scope in module.facts.scopes
             for stmt in statements(scope.body)
             for expr in expressions(stmt)
             if not (isinstance(stmt, (For, Assign)) and expr in {*_targets(stmt)})
             for node in walk(expr)
-            if isinstance(node, Name) and node.id.startswith("_")
-        }
-    return name.id.startswith("_") and (name.scope, name.id) not in known
+            if isinstance(node, Name)
+        )
+    return known[name.scope, name.id]
+
+
+def is_unnamed(module: Module, name: Name) -> bool:
+    """Whether a variable says that nothing reads it, as ``_``, and nothing does."""
+    return name.id.startswith("_") and not reads_of(module, name)
 
 
 def _targets(stmt: For | Assign) -> list[Expr]:

@@ -452,7 +452,7 @@ def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor)
         others = [one for one in options if one is not test]
         if len(options) != 2 or len(others) != 1 or len(guard.body) != 1 or guard.orelse:
             return None
-        editor.replace(guard.test, text_of(editor.source, others[0]))
+        editor.replace(guard.test, text_of(editor.source, others[0])).forget(test)
         return editor.fix(message, Applicability.SAFE)
     if _is_bound_in(guard, call):
         return None
@@ -461,7 +461,7 @@ def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor)
         return None
     editor.insert_before(guard, *editor.lines_of(stmt, call, text_of(editor.source, call)))
     if len(guard.body) == 1:
-        editor.delete(guard)
+        editor.delete(guard).forget(test)
     else:
         editor.delete(stmt, with_comments=True)
     return editor.fix(message, Applicability.SAFE)

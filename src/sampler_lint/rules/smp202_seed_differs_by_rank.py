@@ -102,7 +102,8 @@ class SeedDiffersByRank(Rule):
         Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
         seed; where a variable holds the sum, it keeps the rank, and the rest is passed. Unsafe
         where the sampler is told another rank than that in the seed (each node may read all data),
-        or `*` or `**` may pass the number of replicas: one of its own shares nothing. Unsafe, too:
+        or `*` or `**` may pass the number of replicas: one of its own shares nothing; and where
+        noise may come from the same generator, as from the process's own. Unsafe, too:
         the seed that a function takes is passed on without what this adds. Where the rank is added
         elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its own
         generator with the program's seed, if that is available there (or 0, where nothing seeds the

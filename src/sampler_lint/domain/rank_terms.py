@@ -367,6 +367,11 @@ def _settings(model: Model, step: Step) -> Iterator[Step]:
     for module in files_storing(model, model.module_of(step.scope), name):
         for store in _stores(model, module, name).get(last_name(owner), ()):
             yield from stored(step, store)
+    for store in model.project.stores_of(name):  # those by name: `override(args, seed=3)`
+        is_plain = store in store.scope.module.stores_by_name.get(name, ())
+        is_ours = last_name(store.target.value) == last_name(owner) is not None
+        if is_ours and not is_plain and model.project.same_program(store.scope, step.scope):
+            yield from stored(step, store)
 
 
 def _settings_and_items(model: Model, step: Step) -> Iterator[Step]:

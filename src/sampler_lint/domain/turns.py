@@ -71,6 +71,20 @@ def epoch_expression(loop: Loop) -> Expr | None:
     return None
 
 
+def begins_at(loop: Loop) -> Expr | None:
+    """What the counter of a loop begins with, where the loop is told it: ``range(first, last)``."""
+    if not isinstance(loop, For):
+        return epoch_expression(loop)
+    for call in walk(loop.iter):
+        name = last_name(call.func) if isinstance(call, Call) else None
+        if isinstance(call, Call) and (COUNTS.is_call(call) or name == "enumerate"):
+            given = [*call.positional, *(a.value for a in call.args if a.keyword == "start")]
+            if name == "enumerate":
+                return given[1] if len(given) > 1 else None
+            return given[0] if len(given) > 1 or (name == "count" and given) else None
+    return None
+
+
 def _numbers_enumerated(loop: For) -> list[Name]:
     """The second of ``for i, n in enumerate(range(3))``: that goes on where a run stopped."""
     source, target = loop.iter, loop.target

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from sampler_lint.edits.names import first_definition, name_of
+from sampler_lint.edits.names import first_definition, name_of, reads_of
 from sampler_lint.edits.region import EditError, Region, offsets
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.source import LINE_END, SourceFile
 from sampler_lint.syntax.navigation import blocks, nodes_in, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     Bin,
     Call,
@@ -418,6 +419,23 @@ class Editor:
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
         """Take out a statement, which stands on lines of its own."""
         return self._put(*self._whole_lines(stmt, with_comments), "")
+
+    def forget(self, read: Expr) -> Editor:
+        """Take out the assignment of a function's variable of which ``read`` is the only read.
+
+        Not where a comment says something of it, or more stands in its lines.
+        """
+        if not isinstance(read, Name) or reads_of(self.module, read) != 1:
+            return self
+        bound = read.scope.bindings.get(read.id, ())
+        made = bound[0].stmt if len(bound) == 1 and not bound[0].path else None
+        if not isinstance(made, Assign) or not isinstance(read.scope, Function):
+            return self
+        is_alone = len(made.targets) == 1 and made.row == made.end_row and len(made.block) > 1
+        is_alone = is_alone and self._first_in_line(made) is made
+        if is_alone and not self._rest(made.end_row, made.end_col):
+            return self if self._with_comments(made.row) < made.row else self.delete(made)
+        return self
 
     def lines_of(self, stmt: Stmt, node: Expr, code: str) -> list[str]:
         """The lines of a statement and the comments above it, with ``code`` for one expression.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from sampler_lint.edits.region import offsets
 from sampler_lint.limits import LONGEST_QUOTED
 from sampler_lint.source import SourceFile
-from sampler_lint.syntax.navigation import binder_of, same, unparse, walk
+from sampler_lint.syntax.navigation import binder_of, expressions, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     Class,
     Define,
     Expr,
+    For,
     Function,
     Imported,
     Name,
@@ -73,6 +76,31 @@ def fresh_name(scope: Scope, *wanted: str) -> str:
     while visible(scope, f"{wanted[-1]}_{number}"):
         number += 1
     return f"{wanted[-1]}_{number}"
+
+
+def reads_of(module: Module, name: Name) -> int:
+    """How often a variable of the scope is read in its file."""
+    known: Counter[tuple[Scope | None, str]] | None = module.facts.memo.get(reads_of)
+    if known is None:
+        known = module.facts.memo[reads_of] = Counter(
+            (binder_of(scope, node.id), node.id)
+            for scope in module.facts.scopes
+            for stmt in statements(scope.body)
+            for expr in expressions(stmt)
+            if not (isinstance(stmt, (For, Assign)) and expr in {*_targets(stmt)})
+            for node in walk(expr)
+            if isinstance(node, Name)
+        )
+    return known[name.scope, name.id]
+
+
+def is_unnamed(module: Module, name: Name) -> bool:
+    """Whether a variable says that nothing reads it, as ``_``, and nothing does."""
+    return name.id.startswith("_") and not reads_of(module, name)
+
+
+def _targets(stmt: For | Assign) -> list[Expr]:
+    return [stmt.target] if isinstance(stmt, For) else stmt.targets
 
 
 def imported_as(module: Module, attribute: str) -> str | None:

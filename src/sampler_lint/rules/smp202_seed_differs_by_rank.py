@@ -9,6 +9,7 @@ from itertools import chain
 from sampler_lint.analysis.origins import LOCAL, given_by, only, scope_of
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.agreement import agrees
+from sampler_lint.domain.concepts import SEEDS_ALL
 from sampler_lint.domain.divided import (
     OwnDraw,
     is_drawn_once,
@@ -101,7 +102,8 @@ class SeedDiffersByRank(Rule):
         Safe: the rank, or what holds it, is removed from the sum, so that all ranks have the same
         seed; where a variable holds the sum, it keeps the rank, and the rest is passed. Unsafe
         where the sampler is told another rank than that in the seed (each node may read all data),
-        or `*` or `**` may pass the number of replicas: one of its own shares nothing. Unsafe, too:
+        or `*` or `**` may pass the number of replicas: one of its own shares nothing; and where
+        noise may come from the same generator, as from the process's own. Unsafe, too:
         the seed that a function takes is passed on without what this adds. Where the rank is added
         elsewhere, it may be wanted for augmentation and stays. Then the split is drawn from its own
         generator with the program's seed, if that is available there (or 0, where nothing seeds the
@@ -361,15 +363,29 @@ def _own_shuffle(model: Model, shuffle: OwnShuffle) -> Suspect:
     if taken is not None and taken[1].row != term.whole.row:
         why = (Related(taken[0].place(taken[1]), _TAKEN_HERE),)
     inside = term.scope is scope or (isinstance(term.scope, Function) and term.scope.cls is cls)
+    unsafe = _drawn_later(model, shuffle) if inside else _MAY_HAVE_TO_DIFFER
     return Suspect(
         model.module_of(term.scope),
         term.whole,
         message,
         why=why,
-        fix=partial(_drop_rank, term, "seed", "" if inside else _MAY_HAVE_TO_DIFFER),
+        fix=partial(_drop_rank, term, "seed", unsafe),
         effect=f"every rank slices another permutation: {_SHARES_OVERLAP}",
         advice="leave the rank out of the seed",
     )
+
+
+def _drawn_later(model: Model, shuffle: OwnShuffle) -> str:
+    """What else is drawn from the generator, once the rank has its share: noise, for example."""
+    name, share = shuffle.seeded.generator, shuffle.share
+    if name is None and SEEDS_ALL.is_made(shuffle.seeded.call, model.flow.values):
+        return _MAY_HAVE_TO_DIFFER
+    for call in shuffle.taker.calls if share is not None and name is not None else ():
+        given = call.keyword("generator")
+        maker = given if given is not None else getattr(call.func, "value", None)
+        if maker is not None and last_name(maker) == name and share and call.row > share.row:
+            return f"`{unparse(call)}` draws from the same generator"
+    return ""
 
 
 def _drop_rank(term: RankTerm, what: str, unsafe: str, editor: Editor) -> Fix | None:
@@ -426,7 +442,7 @@ def _pass_rest(model: Model, term: RankTerm, given: Expr, editor: Editor) -> Fix
     if any(isinstance(s.target, Attr) and self_class(s.target.value) is None for s in stores):
         return None
     text = text_of(editor.source, rest)
-    editor.replace(given, text)
+    editor.replace(given, text).forget(given)
     left_out = text_of(editor.source, term.term)
     return editor.fix(f"Pass `{text}`, without `{left_out}`", Applicability.SAFE)
 

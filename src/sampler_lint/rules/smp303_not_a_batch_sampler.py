@@ -47,7 +47,8 @@ class NotABatchSampler(Rule):
     Fix safety:
         Safe when the class derives from `Sampler` alone, defines `__iter__` and `__len__` itself
         and calls no `__init__` of its base: the base changes to `BatchSampler`, whose methods
-        are then all overridden. Otherwise no fix is offered.
+        are then all overridden. Unsafe where the program reads what only the constructor of that
+        sets, as `batch_size`. Otherwise no fix is offered.
 
     How it is proved:
         Invariant `runs`: before the fix the script fails at the check, after it every rank

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from sampler_lint.analysis.values import Ext
+from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.concepts import EPOCH, RESTORES, SETS_EPOCH
+from sampler_lint.domain.epoch_calls import epoch_calls
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.repeated import runs_again
+from sampler_lint.domain.turns import begins_at
 from sampler_lint.syntax.navigation import makes_iterator, owner_of, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -29,7 +31,7 @@ from sampler_lint.syntax.nodes import (
 )
 
 
-def miscounted(model: Model, stmt: Stmt, told: ast.expr) -> str | None:
+def miscounted(model: Model, stmt: Stmt, told: ast.expr, receiver: Expr) -> str | None:
     """What speaks against a number that a statement of a loop (or the loop itself) tells."""
     for found in epoch_loops(model):
         loop = found.loop
@@ -38,6 +40,7 @@ def miscounted(model: Model, stmt: Stmt, told: ast.expr) -> str | None:
             reason = (
                 _counts_anew(model, found, name)
                 or _goes_on(model, found)
+                or _begins_elsewhere(model, found, name, receiver)
                 or next(_other_counts(model, loop, name), None)
             )
             if reason is not None:
@@ -56,6 +59,27 @@ def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
         return None
     if runs_again(model, found):
         return "the program reads the sampler again, and counts from its start"
+    return None
+
+
+def _begins_elsewhere(model: Model, found: EpochLoop, told: str, receiver: Expr) -> str | None:
+    """A number that the sampler is told before the loop, with which the loop does not begin."""
+    objects = {(v.cls, v.site) for v in model.flow.values(receiver) if isinstance(v, Obj)}
+    first = begins_at(found.loop)
+    for other in epoch_calls(model).concerning(objects, ()):
+        call = other.node
+        if not isinstance(call, Call) or SETS_EPOCH.says(call.scope.name) or not call.positional:
+            continue
+        if call.stmt is None or any(isinstance(s, (For, While)) for s in call.stmt.ancestors()):
+            continue
+        if call.scope in found.scopes and call.scope is not found.loop.scope:
+            continue
+        given = call.positional[0]
+        is_first = first is not None and unparse(first) == unparse(given)
+        is_start = isinstance(given, Const) or model.flow.constants(given) == {0}
+        is_counted = last_name(given) == told.rpartition(".")[2]
+        if not (is_first or is_start or is_counted):
+            return f"the order would no longer depend on `{unparse(given)}`"
     return None
 
 

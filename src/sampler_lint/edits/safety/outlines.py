@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from sampler_lint.analysis.values import Ext, Obj, Value
+from sampler_lint.catalog import known_mro
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import handed_on
 from sampler_lint.edits.safety.meaning import scope_at
@@ -134,6 +136,26 @@ def other_base(model: Model, module: Module, changed: Changed) -> str | None:
                     return f"{model.place(call.scope, call)} asks what the class derives from"
             if other := handed_on(model, named):
                 return f"{other} may ask what the class derives from"
+            if reason := _unset(model, cls, values):
+                return reason
+    return None
+
+
+def _unset(model: Model, cls: Class, bases: frozenset[Value]) -> str | None:
+    """A read of what the constructor of a base of torch sets, which the class does not run."""
+    if model.flow.base_init_calls(cls):
+        return None
+    known = [each for base in bases if isinstance(base, Ext) for each in known_mro(base.dotted)]
+    names = {name for each in known for name in each.attributes} - model.attributes(cls).names
+    family = {cls, *model.flow.subclasses(cls)}
+    for module in model.modules:
+        for read in (each for scope in module.facts.scopes for each in scope.reads):
+            if read.name in names and any(
+                isinstance(value, Obj) and value.cls in family
+                for value in model.flow.values(read.value)
+            ):
+                place = model.place(read.scope, read)
+                return f"{place} reads `{read.name}`, which `{cls.name}` does not set"
     return None
 
 

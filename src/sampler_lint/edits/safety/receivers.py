@@ -29,7 +29,7 @@ from sampler_lint.analysis.values import (
     Value,
     View,
 )
-from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES, PROTOCOL
+from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND, NAMESPACES, PROTOCOL
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
@@ -38,7 +38,7 @@ from sampler_lint.edits.safety.counts import miscounted
 from sampler_lint.edits.safety.meaning import original, scope_at, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.outlines import unread
-from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.findings import Refuted
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
@@ -69,6 +69,8 @@ from sampler_lint.workspace.project import Module
 _OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
 #: What makes a list or the like of what it is given.
 _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
+#: What leaves a block before its end.
+_JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 #: Where a receiver may come from.
 _FROM = LOCAL | Hop.CALLER | Hop.ATTRIBUTE | Hop.RETURN
 
@@ -115,6 +117,7 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         _made_anew(model, module, changed, call.func)
         or _starts_again(changed, call)
         or _other_branch(changed, call)
+        or _still_asked(model, module, changed, call)
         or _stored_by_name(model, module)
         or _untold(model, module, changed, call)
         or _miscounted(model, module, changed, call)
@@ -131,7 +134,8 @@ def _miscounted(model: Model, module: Module, changed: Changed, call: ast.Call) 
     where = in_model(module, changed, call)
     if where is None or where[1] is None or len(call.args) != 1:
         return None
-    return miscounted(model, where[1], call.args[0])
+    assert isinstance(call.func, ast.Attribute)
+    return miscounted(model, where[1], call.args[0], expression(call.func.value, *where))
 
 
 def _untold(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
@@ -190,20 +194,81 @@ def _is_made_of(model: Model, expr: Expr, other: Expr) -> bool:
 
 def _other_branch(changed: Changed, call: ast.Call) -> str | None:
     """What else depends on a guard that asks another object than before."""
-    for guard in changed.new.around(call):
-        if not isinstance(guard, (ast.If, ast.IfExp)) or guard not in changed.back:
-            continue
-        if not changed.is_altered(guard.test):
-            continue
-        others = (
-            [*guard.body, *guard.orelse]
-            if isinstance(guard, ast.If)
-            else [one for one in (guard.body, guard.orelse) if not isinstance(one, ast.Constant)]
-        )
-        for other in others:
-            if not any(one is call for one in ast.walk(other)):
-                return f"line {other.lineno} depends on the condition that it changes"
+    for guard, test, others in _deciding(changed.new, call):
+        if guard in changed.back and changed.is_altered(test):
+            for other in others:
+                if not any(one is call for one in ast.walk(other)):
+                    return f"line {other.lineno} depends on the condition that it changes"
     return None
+
+
+def _still_asked(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
+    """A test that decides on a call, and goes on asking what the call was made of before."""
+    old, where = changed.back.get(call), in_model(module, changed, call)
+    told = getattr(getattr(old, "func", None), "value", None)
+    if where is None or not isinstance(told, ast.expr):
+        return None
+    was = expression(told, *where)
+    for _, test, _ in _deciding(changed.new, call):
+        if changed.is_altered(test):
+            continue
+        for step in origins(model.flow, expression(test, *where), _FROM | Hop.PART):
+            for part in walk(step.expr):
+                asks = isinstance(part, Call) and (
+                    ASKS_KIND.is_call(part) or ASKS_BY_NAME.is_call(part)
+                )
+                asked = part.positional[:1] if isinstance(part, Call) and asks else []
+                if _is_part_of_same(model, part, was) or any(
+                    _may_be_same(model, each, was) for each in asked
+                ):
+                    return f"line {test.lineno} still asks `{unparse((*asked, part)[0])}`"
+    return None
+
+
+def _is_part_of_same(model: Model, part: Expr, other: Expr) -> bool:
+    """Whether both are an attribute of one name, of what may be one object."""
+    return (
+        isinstance(part, Attr)
+        and isinstance(other, Attr)
+        and part.name == other.name
+        and _may_be_same(model, part.value, other.value)
+    )
+
+
+def _may_be_same(model: Model, one: Expr, other: Expr) -> bool:
+    return not {*model.flow.values(one)}.isdisjoint(model.flow.values(other))
+
+
+def _deciding(
+    tree: Tree, node: ast.AST
+) -> Iterator[tuple[ast.AST, ast.expr, list[ast.stmt] | list[ast.expr]]]:
+    """The branches around a node, and those above it that leave, with the test of each.
+
+    And what else the test decides on, but for that of an operand of ``and``.
+    """
+    child = node
+    for one in tree.around(node):
+        if isinstance(one, ast.If) and child is not one.test:
+            yield one, one.test, [*one.body, *one.orelse]
+        elif isinstance(one, ast.IfExp) and child is not one.test:
+            sides = (one.body, one.orelse)
+            yield one, one.test, [each for each in sides if not isinstance(each, ast.Constant)]
+        elif isinstance(one, ast.While) and child is not one.test:
+            yield one, one.test, []
+        elif isinstance(one, ast.BoolOp):
+            before = one.values[: one.values.index(child)] if child in one.values else []
+            yield from ((one, each, []) for each in before)
+        if isinstance(child, ast.stmt):
+            block = tree.block(child)
+            for place, above in enumerate(block[: block.index(child)]):
+                if isinstance(above, ast.If) and any(
+                    isinstance(s, _JUMPS) for s in ast.walk(above)
+                ):
+                    others = [*above.body, *above.orelse, *block[place + 1 :]]
+                    yield above, above.test, [s for s in others if not isinstance(s, _JUMPS)]
+        if isinstance(one, FUNCTIONS):
+            return
+        child = one
 
 
 @remembered

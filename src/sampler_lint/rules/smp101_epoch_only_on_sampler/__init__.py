@@ -65,7 +65,8 @@ class EpochOnlyOnSampler(Rule):
     Fix safety:
         Safe where every loader that reaches the call is known, and all need the same call: the call
         and its guard are changed to use `loader.batch_sampler` or `loader.batch_sampler.sampler`.
-        Unsafe where the guard decides about other lines. Unsafe in library code: a helper that
+        Unsafe where the guard decides about other lines, or is kept elsewhere: a flag that goes on
+        asking about `loader.sampler` stays false. Unsafe in library code: a helper that
         finds the distributed sampler of any loader is added to the file and used.
 
     How it is proved:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.domain.epoch_calls import guards
 from sampler_lint.edits.editor import Editor
@@ -14,7 +16,7 @@ from sampler_lint.edits.names import (
 )
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import Origin
-from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
+from sampler_lint.syntax.navigation import leaves, nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import Assign, Attr, Call, Expr, If, Name, Stmt, last_name
 from sampler_lint.workspace.project import Module
 
@@ -54,11 +56,19 @@ def retarget(
     if place is None:
         return None
     spelled = f"{text_of(editor.source, loader)}.{attributes}"
-    for read in reads_within(call.scope, owner, loader, "sampler"):
-        editor.replace(read, spelled)
+    for each in (owner, *_leaving_before(owner)):
+        for read in reads_within(call.scope, each, loader, "sampler"):
+            editor.replace(read, spelled)
     if not owner.encloses(place) or isinstance(receiver, Call):
         editor.replace(receiver, spelled)
     return editor.fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE)
+
+
+def _leaving_before(owner: Stmt) -> Iterator[If]:
+    """The tests above a statement, in its block, that leave before it comes to it."""
+    for stmt in owner.block[: owner.block.index(owner)]:
+        if isinstance(stmt, If) and not stmt.orelse and leaves(stmt.body[-1]):
+            yield stmt
 
 
 #: What speaks against a helper.

@@ -15,11 +15,10 @@ from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import fresh_name, imported_as, means_the_same, text_of
+from sampler_lint.edits.names import fresh_name, imported_as, is_unnamed, means_the_same, text_of
 from sampler_lint.rules.smp102_epoch_never_set.setters import keeps_given
-from sampler_lint.syntax.navigation import binder_of, expressions, statements, walk
+from sampler_lint.syntax.navigation import binder_of, statements, walk
 from sampler_lint.syntax.nodes import (
-    Assign,
     Attr,
     AugAssign,
     Call,
@@ -97,33 +96,13 @@ def goes_over_again(model: Model, found: EpochLoop) -> bool:
 def counter_of(module: Module, loop: Loop) -> _Counter:
     """What counts the loop's turns."""
     epoch = epoch_expression(loop)
-    if isinstance(epoch, Name) and epoch.id.startswith("_") and not _is_read(module, epoch):
+    if isinstance(epoch, Name) and is_unnamed(module, epoch):
         return _Counter(loop, fresh_name(loop.scope, "epoch"), unnamed=epoch)
     if epoch is not None:
         return _Counter(loop, text_of(module.source, epoch))
     for advanced, code in _counted_in(loop):
         return _Counter(loop, code, advanced=advanced)
     return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
-
-
-def _is_read(module: Module, name: Name) -> bool:
-    """Whether anything reads a variable, for all that its name says."""
-    known: set[tuple[Scope | None, str]] | None = module.facts.memo.get(_is_read)
-    if known is None:
-        known = module.facts.memo[_is_read] = {
-            (binder_of(scope, node.id), node.id)
-            for scope in module.facts.scopes
-            for stmt in statements(scope.body)
-            for expr in expressions(stmt)
-            if not (isinstance(stmt, (For, Assign)) and expr in {*_targets(stmt)})
-            for node in walk(expr)
-            if isinstance(node, Name) and node.id.startswith("_")
-        }
-    return (name.scope, name.id) in known
-
-
-def _targets(stmt: For | Assign) -> list[Expr]:
-    return [stmt.target] if isinstance(stmt, For) else stmt.targets
 
 
 def _counted_in(loop: Loop) -> Iterator[tuple[AugAssign, str]]:

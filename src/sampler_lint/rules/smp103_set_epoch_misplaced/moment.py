@@ -20,7 +20,7 @@ from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import means_the_same, text_of
+from sampler_lint.edits.names import fresh_name, is_unnamed, means_the_same, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Suspect
@@ -400,6 +400,9 @@ def move_to_top(
             return None
         editor.insert_first(loop, *_lines(moved, call, text_of(editor.source, counter), editor))
     argument = text_of(editor.source, epoch)
+    if isinstance(epoch, Name) and is_unnamed(editor.module, epoch):
+        argument = fresh_name(epoch.scope, "epoch")
+        editor.replace(epoch, argument)
     lines = _lines(moved, call, argument, editor)
     editor.delete(moved.old, with_comments=True)
     if call.scope is found.loop.scope:
@@ -449,7 +452,7 @@ def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor)
         others = [one for one in options if one is not test]
         if len(options) != 2 or len(others) != 1 or len(guard.body) != 1 or guard.orelse:
             return None
-        editor.replace(guard.test, text_of(editor.source, others[0]))
+        editor.replace(guard.test, text_of(editor.source, others[0])).forget(test)
         return editor.fix(message, Applicability.SAFE)
     if _is_bound_in(guard, call):
         return None
@@ -458,7 +461,7 @@ def without_guard(guard: If, test: Expr, call: Call, where: str, editor: Editor)
         return None
     editor.insert_before(guard, *editor.lines_of(stmt, call, text_of(editor.source, call)))
     if len(guard.body) == 1:
-        editor.delete(guard)
+        editor.delete(guard).forget(test)
     else:
         editor.delete(stmt, with_comments=True)
     return editor.fix(message, Applicability.SAFE)

@@ -304,6 +304,8 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
     if taken is None:
         return None
     _, param = taken
+    functions = state.setter.functions if state.setter is not None else ()
+    hands_on = any(each.name == own.name and each is not own for each in functions)
     message = (
         f"`{state.cls.name}.set_epoch` never sets the `self.epoch` by which "
         f"`DistributedSampler.__iter__` shuffles"
@@ -319,7 +321,7 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
         module,
         name_of(module, own),
         message,
-        fix=fix,
+        fix=None if hands_on else fix,  # the one that it hands the epoch on to is changed
         effect=_ONE_ORDER,
         advice=f"call `super().set_epoch({param})`",
     )

@@ -53,6 +53,8 @@ from sampler_lint.workspace.project import Module, Project
 _STARTED, _LOADED = "if __name__", ""
 _PACKAGING = re.compile(rb"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)
 
+#: What finds the classes of a file that it imports by a name without naming them.
+_TAKES_ALL = ("getmembers", "__subclasses__")
 
 Placed: TypeAlias = "Name | Attr | Call | Scope"
 
@@ -141,11 +143,23 @@ class Launches:
         )
 
     def _is_of_started(self, path: str, leading: set[str]) -> bool:
-        """Whether something starts what leads to a file, or the file itself that none imports."""
+        """Whether something starts what leads to a file.
+
+        Of a file that none imports: itself, or a file of its package or of a folder around it.
+        """
         others = leading - {path}
-        if not others:
-            return _STARTED in {name for _, name in self._parts(path)}
-        return any(self._is_started(self._parts(each)) for each in self._may_start(others))
+        if others:
+            return any(self._is_started(self._parts(each)) for each in self._may_start(others))
+        unit = self._project.imports.unit(path)
+        beside = [
+            each
+            for each in self._project.files
+            if path.startswith(os.path.dirname(each) + os.sep)
+            or self._project.imports.unit(each) == unit
+        ]
+        return not any(self._files.says(each, *_TAKES_ALL) for each in beside) and any(
+            _STARTED in {name for _, name in self._parts(each)} for each in self._may_start(beside)
+        )
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
         """Those of the files that something may start: likely ones first."""

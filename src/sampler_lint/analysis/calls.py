@@ -433,8 +433,10 @@ class Calls(Passing):
         else:
             self._flow(self._expr(given), var)
 
-    def callers(self, function: Function) -> list[Call]:
-        """Every call of ``function`` that could be resolved."""
+    def callers(self, function: object) -> list[Call]:
+        """Every call of ``function`` that could be resolved; none of what is no function."""
+        if not isinstance(function, Function):
+            return []
         if function not in self._with_all_callers:
             for find in (self.call_candidates, self._unspelled):
                 for call in find(function):
@@ -445,7 +447,7 @@ class Calls(Passing):
 
     def callers_of(self, scope: Scope) -> Iterator[Scope]:
         """The scopes that call a function."""
-        yield from (c.scope for c in (self.callers(scope) if isinstance(scope, Function) else ()))
+        return (call.scope for call in self.callers(scope))
 
     def called_by(self, scope: Scope) -> Iterator[Function]:
         """The functions that a scope calls."""

@@ -230,7 +230,7 @@ def _of_class(model: Model, scope: Scope) -> frozenset[Condition]:
 
 def _building(model: Model, cls: Class) -> Iterator[Call]:
     init = model.flow.method(cls, "__init__")
-    for call in model.flow.callers(init) if isinstance(init, Function) else ():
+    for call in model.flow.callers(init):
         if ClassRef(cls) in model.flow.values(call.func):
             yield call
 

@@ -664,7 +664,7 @@ def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:
     """The loops whose turns run a statement again: around it, or around the calls that do."""
 
     def callers(place: Stmt) -> list[Stmt]:
-        calls = model.flow.callers(place.scope) if isinstance(place.scope, Function) else ()
+        calls = model.flow.callers(place.scope)
         return [call.stmt for call in calls if call.stmt is not None]
 
     around = (outer for place in closure([stmt], callers) for outer in place.ancestors())

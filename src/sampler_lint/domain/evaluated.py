@@ -13,7 +13,7 @@ from sampler_lint.domain.taking import as_taken
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Assign, Call, Expr, Function, last_name
+from sampler_lint.syntax.nodes import Assign, Call, Expr, last_name
 
 
 def only_evaluates(model: Model, sampler: Obj) -> bool:
@@ -37,7 +37,7 @@ def only_evaluates(model: Model, sampler: Obj) -> bool:
     if in_sight or _is_named_evaluation(site):
         return True
     function = site.scope
-    calls = model.flow.callers(function) if isinstance(function, Function) else []
+    calls = model.flow.callers(function)
     calls = [call for call in calls if not is_test(model.module_of(call.scope))]
     return bool(calls) and all(_is_named_evaluation(call) for call in calls)
 

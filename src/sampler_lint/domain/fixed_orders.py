@@ -273,7 +273,7 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
 
 def _is_joined(model: Model, scope: Scope, site: Call, bare: Way, apart: set[Expr]) -> bool:
     """Whether a test asks if the processes are joined, and they are, so that a way is not gone."""
-    callers = model.flow.callers(scope) if isinstance(scope, Function) else []
+    callers = model.flow.callers(scope)
     going: list[Call | None] = [
         call
         for call in callers
@@ -353,7 +353,7 @@ def may_be_drawn_again(model: Model, call: Call) -> bool:
     """Whether a call stands in a loop, or in a function that one calls; tests aside."""
 
     def callers(each: Call) -> Iterator[Call]:
-        found = model.flow.callers(each.scope) if isinstance(each.scope, Function) else ()
+        found = model.flow.callers(each.scope)
         return (c for c in found if not is_test(model.module_of(c.scope)))
 
     return any(
@@ -591,7 +591,7 @@ def may_be_told_not_to(model: Model, obj: Obj, call: Call) -> bool:
 def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
     """Whether no parameter that a test on the way to the draw asks for is false for it."""
     scope = order.draw.scope
-    calls = [order.draw, *(model.flow.callers(scope) if isinstance(scope, Function) else ())]
+    calls = [order.draw, *model.flow.callers(scope)]
     tests = (
         stmt.test
         for call in calls

@@ -62,7 +62,7 @@ def _goes_on(model: Model, call: Call, stmt: Stmt) -> bool:
 
 def _is_called(model: Model, call: Call) -> bool:
     """Whether it is known who runs the function, and so which loops do."""
-    return isinstance(call.scope, Function) and bool(model.flow.callers(call.scope))
+    return bool(model.flow.callers(call.scope))
 
 
 def _training_loader(

@@ -124,7 +124,7 @@ def joined_before(model: Model, call: Call, depth: int = 0) -> bool:
         for other in call.scope.calls
     ):
         return True
-    callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    callers = model.flow.callers(call.scope)
     return (
         depth < DEEPEST_CHAIN
         and bool(callers)

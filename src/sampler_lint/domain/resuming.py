@@ -111,7 +111,7 @@ def _calls_before(model: Model, loop: Loop) -> Iterator[Call]:
 def _led_to(model: Model, loop: Loop) -> Iterator[tuple[Scope, Stmt]]:
     """The scope of a loop, and that of who calls its function, each with the statement there."""
     yield loop.scope, loop
-    calls = model.flow.callers(loop.scope) if isinstance(loop.scope, Function) else []
+    calls = model.flow.callers(loop.scope)
     if len(calls) == 1 and calls[0].stmt is not None:
         yield calls[0].scope, calls[0].stmt
 

@@ -542,7 +542,7 @@ def _may_follow(model: Model, call: Call, first: Call) -> bool:
     """Whether a call, or one that leads to it from the scope of the first, may run after that."""
     if call.scope is first.scope:
         return may_run_before(first.stmt, call.stmt)
-    led = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    led = model.flow.callers(call.scope)
     return not led or any(
         each.scope is not first.scope or may_run_before(first.stmt, each.stmt) for each in led
     )
@@ -617,7 +617,7 @@ def _is_seeded_here(model: Model, draw: GlobalDraw) -> bool:
 def _led_to(model: Model, seeding: Call) -> Iterator[Call]:
     """A seeding, and the calls of the function that it is in, where they give what is alike."""
     yield seeding
-    for call in model.flow.callers(seeding.scope) if isinstance(seeding.scope, Function) else ():
+    for call in model.flow.callers(seeding.scope):
         if not any(differs(model, arg.value, call.scope) for arg in call.args):
             yield call
 
@@ -631,7 +631,7 @@ def _surely_follows(model: Model, call: Call, first: Call) -> bool:
     """Whether a call, or each that leads to it, stands below the first in the scope of that."""
     if call.scope is first.scope:
         return surely_runs_before(first.stmt, call.stmt)
-    led = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    led = model.flow.callers(call.scope)
     return bool(led) and all(
         each.scope is first.scope and surely_runs_before(first.stmt, each.stmt) for each in led
     )
@@ -641,7 +641,7 @@ def _is_drawn_apart(model: Model, program: str, draw: GlobalDraw) -> bool:
     """Whether nothing seeds the generator alike near a draw, be it of a worker or not."""
     apart, same = _seedings(model)
     scope = draw.call.scope
-    callers = model.flow.callers(scope) if isinstance(scope, Function) else ()
+    callers = model.flow.callers(scope)
     near = {draw.module, *(model.module_of(call.scope) for call in callers)}
     if any(module in near and library in {draw.library, None} for module, _, library in same):
         return False

@@ -25,7 +25,6 @@ from sampler_lint.syntax.nodes import (
     Compare,
     Const,
     Expr,
-    Function,
     Name,
     Scope,
     Stmt,
@@ -192,7 +191,7 @@ def _reaches_a_loader(model: Model, obj: Obj) -> bool:
     """
     assert obj.site is not None
     scope = obj.site.scope
-    is_called = isinstance(scope, Function) and bool(model.flow.callers(scope))
+    is_called = bool(model.flow.callers(scope))
     program = model.project.program_of(model.module_of(obj.site.scope))
     return any(
         (isinstance(value, Unknown) and not (is_called and value.why is Why.CHOSEN))

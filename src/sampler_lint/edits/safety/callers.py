@@ -41,7 +41,7 @@ def new_parameters(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
                 if reason := _not_passed(model, changes, changed, new, name):
                     return reason
                 function = scope_at(module, old)
-                for call in model.flow.callers(function) if isinstance(function, Function) else ():
+                for call in model.flow.callers(function):
                     if other := refuser(model, call.func, name, edited):
                         return f"{model.place(call.scope, call)} may call another `{other}`"
     return None

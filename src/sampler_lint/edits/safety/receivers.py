@@ -404,7 +404,7 @@ def _is_set_on_the_way(model: Model, expr: Expr, found: EpochLoop) -> bool:
         scope in found.scopes
         or any(
             call.stmt is None or found.loop.encloses(call.stmt)
-            for call in (model.flow.callers(scope) if isinstance(scope, Function) else ())
+            for call in model.flow.callers(scope)
         )
         for scope in closure(setters, above)
     )

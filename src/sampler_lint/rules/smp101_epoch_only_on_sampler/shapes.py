@@ -26,7 +26,6 @@ from sampler_lint.syntax.nodes import (
     Compare,
     Const,
     Expr,
-    Function,
     Unary,
     last_name,
 )
@@ -229,7 +228,7 @@ def _batch_samplers(model: Model, owner: Class | None) -> Iterator[Value]:
 def _built(model: Model, owner: Class) -> list[Call]:
     """Where the tree builds a class of its own."""
     init = model.flow.method(owner, "__init__")
-    calls = model.flow.callers(init) if isinstance(init, Function) else ()
+    calls = model.flow.callers(init)
     return [call for call in calls if last_name(call.func) != "__init__"]
 
 

@@ -307,7 +307,7 @@ def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
     asked = (each for test, answer in tests(call) if answer for each in operands(test))
     if any(map(_asks_for_training, asked)):
         return True
-    callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    callers = model.flow.callers(call.scope)
     return bool(callers) and all(_is_for_training(model, each, depth + 1) for each in callers)
 
 

@@ -52,7 +52,6 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     For,
-    Function,
     Name,
     Node,
     Scope,
@@ -265,7 +264,7 @@ def _is_renewed(stmt: Stmt, names: set[str]) -> bool:
 @remembered
 def _is_called_apart(model: Model, scope: Scope) -> bool:
     """Whether some call of a function is made by one rank alone; asked for each loader there."""
-    calls = model.flow.callers(scope) if isinstance(scope, Function) else ()
+    calls = model.flow.callers(scope)
     return any(_is_of_one_rank(model, call) for call in calls)
 
 
@@ -278,7 +277,7 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
     scope = found.scope
     if _is_never_joined(model, found, sampler):
         return []
-    calls = model.flow.callers(scope) if isinstance(scope, Function) else []
+    calls = model.flow.callers(scope)
     built = [each for each in (sampler.site, sampler.through) if each is not None]
     made = [each for each in (found.loader.site, found.loader.through) if each is not None]
     if contradict(model, built, [found.stmt]) or any(
@@ -312,7 +311,7 @@ def _is_on_way(model: Model, built: list[Call], call: Call, judged: dict[Scope, 
     scope = call.scope
     if scope not in judged:
         judged[scope] = False  # a function that calls itself comes from elsewhere too
-        calls = model.flow.callers(scope) if isinstance(scope, Function) else []
+        calls = model.flow.callers(scope)
         judged[scope] = not calls or any(_is_on_way(model, built, c, judged) for c in calls)
     return judged[scope]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from sampler_lint.analysis.reaching import may_run_before, surely_runs_before
-from sampler_lint.syntax.navigation import leaves, statements
+from sampler_lint.syntax.navigation import leaves, stands_in, statements
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
@@ -44,9 +44,9 @@ def where_not_none(read: Name | Attr) -> list[Expr] | None:
         return None
     tests, bound = asked[name]
     for test in tests:
-        if _stands_in(stmt, test.body):
+        if stands_in(stmt, test.body):
             begins = test.body[0].order if _leaves_out(test.test, name, True) else None
-        elif _stands_in(stmt, test.orelse):
+        elif stands_in(stmt, test.orelse):
             begins = test.orelse[0].order if _leaves_out(test.test, name, False) else None
         else:
             is_filled = (
@@ -70,7 +70,7 @@ def where_named(read: Name) -> str | None:
     tests, bound = _asked(scope).get(read.id, ((), ()))
     for test in tests:
         for block, outcome in ((test.body, True), (test.orelse, False)):
-            said = _name_said(test.test, read.id, outcome) if _stands_in(stmt, block) else None
+            said = _name_said(test.test, read.id, outcome) if stands_in(stmt, block) else None
             if said is not None and not any(
                 block[0].order <= each.order and may_run_before(each, stmt) for each in bound
             ):
@@ -167,10 +167,6 @@ def _compares_with_none(test: Expr) -> TypeGuard[Compare]:
         and isinstance(test.rights[0], Const)
         and test.rights[0].value is None
     )
-
-
-def _stands_in(stmt: Stmt, block: list[Stmt]) -> bool:
-    return bool(block) and block[0].order <= stmt.order <= block[-1].last_order
 
 
 def _fills(block: list[Stmt], name: str) -> list[Expr]:

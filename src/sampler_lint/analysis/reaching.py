@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sampler_lint.limits import MOST_REACHING
-from sampler_lint.syntax.navigation import holds, leaves, nodes_in, statements, walk
+from sampler_lint.remembered import remembered
+from sampler_lint.syntax.navigation import holds, leaves, nodes_in, stands_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Binding,
@@ -14,6 +15,7 @@ from sampler_lint.syntax.nodes import (
     ExprStmt,
     For,
     If,
+    ModuleFacts,
     Name,
     Node,
     Raise,
@@ -73,7 +75,7 @@ def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | N
     bindings = scope.bindings.get(name, [])
     if stmt is None or isinstance(scope, Class) or stmt.scope is not scope:
         return None
-    ordered = _ordered(scope, name)
+    ordered = _ordered(scope.module, scope, name)
     if ordered is None:
         return None
     params, orders, places = ordered
@@ -88,7 +90,11 @@ def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | N
             first, dominating = bisect_left(orders, orders[first - 1]), bound
             break
         whole = _beside(bound, stmt)
-        if whole is not None and not whole.encloses(stmt) and _always_binds(whole, scope, name):
+        if (
+            whole is not None
+            and not whole.encloses(stmt)
+            and _always_binds(scope.module, whole, scope, name)
+        ):
             first, dominating = bisect_left(orders, whole.order), whole
             break
         first -= 1
@@ -133,10 +139,9 @@ def may_run_before(one: Stmt | None, other: Stmt | None) -> bool:
 def _returns_first(one: Stmt, other: Stmt) -> bool:
     """Whether the function ends at the end of a block with ``one`` and without ``other``."""
     for each in (one, *one.ancestors()):
-        block = each.block
-        if isinstance(each.parent, Try) or block[0].order <= other.order <= block[-1].last_order:
+        if isinstance(each.parent, Try) or stands_in(other, each.block):
             return False
-        if isinstance(block[-1], (Return, Raise)):
+        if isinstance(each.block[-1], (Return, Raise)):
             return True
     return False
 
@@ -162,7 +167,8 @@ def is_surely_set(name: Name, stmt: Stmt) -> bool:
     bound = [b.stmt for b in bindings if b.stmt is not None and b.stmt.scope is name.scope]
     if len(bound) < len(bindings) or (is_here and any(b.order > stmt.order for b in bound)):
         return False
-    if any(_may_pass_over(each, name) for each in bound) or _is_deleted(name):
+    deleted = _deleted(name.scope.module, name.scope)
+    if name.id in deleted or any(_may_pass_over(each, name) for each in bound):
         return False
     if any(each.parent is None or (is_here and _dominates(each, stmt)) for each in bound):
         return True
@@ -180,54 +186,46 @@ def _may_pass_over(stmt: Stmt, name: Name) -> bool:
     )
 
 
-def _is_deleted(name: Name) -> bool:
-    known: dict[Scope, set[str]] = name.scope.module.memo.setdefault(_is_deleted, {})
-    if name.scope not in known:
-        known[name.scope] = {
-            part.id
-            for stmt in statements(name.scope.body)
-            if isinstance(stmt, Simple) and stmt.kind == "delete"
-            for part in stmt.parts
-            if isinstance(part, Name)
-        }
-    return name.id in known[name.scope]
+@remembered
+def _deleted(_: ModuleFacts, scope: Scope) -> set[str]:
+    return {
+        part.id
+        for stmt in statements(scope.body)
+        if isinstance(stmt, Simple) and stmt.kind == "delete"
+        for part in stmt.parts
+        if isinstance(part, Name)
+    }
 
 
-def _ordered(scope: Scope, name: str) -> tuple[list[Binding], list[int], list[int]] | None:
+@remembered
+def _ordered(
+    _: ModuleFacts, scope: Scope, name: str
+) -> tuple[list[Binding], list[int], list[int]] | None:
     """The parameters of that name; the orders of its other bindings, sorted, and their places.
 
     None if another scope binds it, too.
     """
-    known: dict[object, tuple[list[Binding], list[int], list[int]] | None]
-    known = scope.module.memo.setdefault(_ordered, {})
-    if (scope, name) not in known:
-        params: list[Binding] = []
-        others: list[tuple[int, int]] = []
-        is_own = True
-        is_read = any(binding.within is None for binding in scope.bindings[name])
-        for place, binding in enumerate(scope.bindings[name]):
-            if binding.within is not None and is_read:
-                continue
-            if binding.how == "param":
-                params.append(binding)
-            elif binding.stmt is None or binding.stmt.scope is not scope:
-                is_own = False
-            else:
-                others.append((binding.stmt.order, place))
-        others.sort()
-        orders, places = [order for order, _ in others], [place for _, place in others]
-        known[scope, name] = (params, orders, places) if is_own else None
-    return known[scope, name]
+    params: list[Binding] = []
+    others: list[tuple[int, int]] = []
+    is_read = any(binding.within is None for binding in scope.bindings[name])
+    for place, binding in enumerate(scope.bindings[name]):
+        if binding.within is not None and is_read:
+            continue
+        if binding.how == "param":
+            params.append(binding)
+        elif binding.stmt is None or binding.stmt.scope is not scope:
+            return None
+        else:
+            others.append((binding.stmt.order, place))
+    others.sort()
+    return params, [order for order, _ in others], [place for _, place in others]
 
 
 def _dominates(bound: Stmt, stmt: Stmt) -> bool:
     """Whether every way to ``stmt`` leads through ``bound`` (an earlier one)."""
     if isinstance(bound, For):
         return bound is not stmt and bound.encloses(stmt)
-    block = bound.block
-    return bound.parent is None or (
-        bound.scope is stmt.scope and block[0].order <= stmt.order <= block[-1].last_order
-    )
+    return bound.parent is None or (bound.scope is stmt.scope and stands_in(stmt, bound.block))
 
 
 def _beside(bound: Stmt, stmt: Stmt) -> Stmt | None:
@@ -237,28 +235,22 @@ def _beside(bound: Stmt, stmt: Stmt) -> Stmt | None:
 
 def is_apart(bound: Stmt | None, stmt: Stmt) -> bool:
     """Whether the statements are in two branches of one ``if``, of which no loop runs both."""
-    for each in bound.ancestors() if bound is not None else ():
+    if bound is None:
+        return False
+    for each in bound.ancestors():
         if each.encloses(stmt):
             return (
                 isinstance(each, If)
-                and _is_in(each.body, bound) is not _is_in(each.body, stmt)
+                and stands_in(bound, each.body) is not stands_in(stmt, each.body)
                 and not any(isinstance(outer, (For, While)) for outer in each.ancestors())
             )
     return False
 
 
-def _is_in(block: list[Stmt], stmt: Stmt | None) -> bool:
-    return stmt is not None and block[0].order <= stmt.order <= block[-1].last_order
-
-
-def _always_binds(whole: Stmt, scope: Scope, name: str) -> bool:
+@remembered
+def _always_binds(_: ModuleFacts, whole: Stmt, scope: Scope, name: str) -> bool:
     """Whether every way through a statement binds the name, or leads elsewhere."""
-    known: dict[object, bool] = scope.module.memo.setdefault(_always_binds, {})
-    key = whole, name
-    if key not in known:
-        bound = {binding.stmt for binding in scope.bindings[name] if binding.how != "opaque"}
-        known[key] = _binds(whole, bound)
-    return known[key]
+    return _binds(whole, {b.stmt for b in scope.bindings[name] if b.how != "opaque"})
 
 
 def _binds(stmt: Stmt, bound: set[Stmt | None]) -> bool:

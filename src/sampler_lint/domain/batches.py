@@ -9,6 +9,7 @@ from sampler_lint.analysis.arguments import table_entry
 from sampler_lint.analysis.origins import Hop, Step, origins
 from sampler_lint.analysis.values import Obj, Table
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Bin,
@@ -58,19 +59,17 @@ def _is_set_as_sampler(model: Model, cls: Class) -> bool:
     package, or below the script's folder.
     """
     folder = os.path.join(model.project.home_of(model.module_of(cls)), "")
-    known = model.memo.setdefault(_named_as, {})
-    if folder not in known:
-        beside = [module for module in model.modules if module.path.startswith(folder)]
-        keys = ("sampler", "batch_sampler")
-        known[folder] = tuple(_named_as(model, beside, key) for key in keys)
-    samplers, batch_samplers = known[folder]
+    samplers, batch_samplers = (
+        _named_as(model, folder, key) for key in ("sampler", "batch_sampler")
+    )
     return cls.name in samplers and cls.name not in batch_samplers
 
 
-def _named_as(model: Model, modules: list[Module], key: str) -> set[str]:
+@remembered
+def _named_as(model: Model, folder: str, key: str) -> set[str]:
     """The classes under a key of a dict: as a string in a dict of its own, or an object of one."""
     found: set[str] = set()
-    for module in modules:
+    for module in (each for each in model.modules if each.path.startswith(folder)):
         for table in _tables(module, key) if module.says(key) else ():
             value = table_entry(Table(table), key)
             if value is not None:

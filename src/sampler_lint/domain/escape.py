@@ -16,6 +16,7 @@ from sampler_lint.domain.programs import is_imported, once_a_program
 from sampler_lint.remembered import remembered
 from sampler_lint.source import is_candidate
 from sampler_lint.syntax.navigation import (
+    alternatives,
     children,
     expressions,
     nodes_in,
@@ -62,7 +63,7 @@ def target_of(obj: Obj) -> Name | Attr | None:
     stmt = obj.site.stmt if obj.site is not None else None
     if not isinstance(stmt, Assign) or len(stmt.targets) != 1:
         return None
-    if not any(option is obj.site for option in _options(stmt.value)):
+    if not any(option is obj.site for option in alternatives(stmt.value)):
         return None
     target = stmt.targets[0]
     if isinstance(target, Name):
@@ -70,14 +71,6 @@ def target_of(obj: Obj) -> Name | Attr | None:
     if isinstance(target, Attr) and self_class(target.value) is not None:
         return target
     return None
-
-
-def _options(value: Expr) -> Iterator[Expr]:
-    if isinstance(value, Choice):
-        for option in value.options:
-            yield from _options(option)
-    else:
-        yield value
 
 
 def is_handed_on(model: Model, obj: Obj, target: Name | Attr, *, returning: bool = True) -> bool:
@@ -232,9 +225,8 @@ def _quoted(model: Model, scope: Scope) -> frozenset[str]:
 def _quoted_in(module: Module) -> set[str]:
     known: set[str] | None = module.facts.memo.get(_quoted_in)
     if known is None:
-        known = module.facts.memo[_quoted_in] = set(
-            _QUOTED.findall(module.source.stretch(0, len(module.source.text)))
-        )
+        text = module.source.stretch(0, len(module.source.text))
+        known = module.facts.memo[_quoted_in] = set(_QUOTED.findall(text))
     return known
 
 

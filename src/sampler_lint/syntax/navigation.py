@@ -199,6 +199,11 @@ def is_main_guard(choice: If) -> bool:
     return any(isinstance(node, Name) and node.id == "__name__" for node in walk(choice.test))
 
 
+def stands_in(stmt: Stmt, block: list[Stmt]) -> bool:
+    """Whether a statement is one of a block, or inside one of them."""
+    return bool(block) and block[0].order <= stmt.order <= block[-1].last_order
+
+
 def leaves(stmt: Stmt) -> bool:
     """Whether what follows a statement in its block is never reached."""
     return isinstance(stmt, (Return, Raise)) or (isinstance(stmt, Simple) and stmt.is_jump)
@@ -324,6 +329,15 @@ def _label(expr: Expr) -> object:
     if isinstance(expr, Call):
         return [(arg.keyword, arg.stars) for arg in expr.args]
     return None
+
+
+def alternatives(expr: Expr) -> Iterator[Expr]:
+    """The values that an expression may have, of one that only chooses."""
+    if isinstance(expr, Choice):
+        for option in expr.options:
+            yield from alternatives(option)
+    else:
+        yield expr
 
 
 def operands(test: Expr) -> list[Expr]:

@@ -642,12 +642,8 @@ class Project:
     def aliased(self, program: str, is_wanted: Callable[[str], bool]) -> set[str]:
         """The aliases of wanted functions and classes of a program, also of tables of them."""
         known = self._aliases.get(program, {})
-        todo, found = [*filter(is_wanted, known)], set[str]()
-        while todo:
-            new = known.get(todo.pop(), set()) - found
-            found |= new
-            todo += new
-        return found
+        first = {alias for name in known if is_wanted(name) for alias in known[name]}
+        return {*closure(first, lambda name: known.get(name, ()))}
 
     def aliases(self, name: str, scope: Scope) -> list[str]:
         """Names in the program of ``scope`` that a function called ``name`` may be called by, too.

@@ -431,7 +431,10 @@ def test_sarif_is_valid_by_the_published_schema(schema: dict) -> None:
         json.loads(told("sarif")),
         json.loads(told("sarif", errors=[FileError("a.py", "bad", 4), FileError("b.py", "worse")])),
     ]  # fmt: skip
-    assert len(documents[0]["runs"][0]["results"]) > 50
+    results = documents[0]["runs"][0]["results"]
+    assert len(results) > 50
+    # Those of one rule are alike, and the validator takes long for each.
+    documents[0]["runs"][0]["results"] = [*{each["ruleId"]: each for each in results}.values()]
     assert len({rule["id"] for rule in documents[0]["runs"][0]["tool"]["driver"]["rules"]}) > 15
     for document in documents:
         assert [error.message for error in validator.iter_errors(document)] == []

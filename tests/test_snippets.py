@@ -14,6 +14,7 @@ import difflib
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -26,20 +27,27 @@ from sampler_lint.findings import Applicability
 from snippet_files import SNIPPETS, Snippet, read, rewrite
 
 
-def said(snippet: Snippet, folder: Path) -> str:
-    """The findings, then the lines that all fixes together take out and put in."""
+def said(snippet: Snippet, folder: Path, *, whole: bool = False) -> str:
+    """The findings, then the lines that all fixes together take out and put in.
+
+    That a check without edits says the same is asked of one in four, or of all if ``whole``.
+    """
     options = Options(select=snippet.codes, likely=True)
     before = snippet.files()
-    with working_in(write_tree(folder, before)):
-        quick = engine.check(["."], options, edits=False)
+    quick: engine.Report | None = None
+    write_tree(folder, before)
+    if whole or snippet.title.startswith("silent") or zlib.crc32(snippet.title.encode()) % 4 == 0:
+        with working_in(folder):
+            quick = engine.check(["."], options, edits=False)
         assert quick.errors == []
         if not quick.findings:
             return ""  # nothing to fix
     report, result = told_and_fixed(folder, options)
     with working_in(folder):
         assert [*idle(result.changed)] == [], "half a fix: the finding is gone, the bug is not"
-    assert quick.findings == announced(report.findings)
-    fixes = [finding.fix for finding in quick.findings if finding.fix is not None]
+    told = announced(report.findings)
+    assert quick is None or quick.findings == told
+    fixes = [finding.fix for finding in told if finding.fix is not None]
     assert all(fix.unsafe for fix in fixes if fix.applicability is Applicability.UNSAFE), "why?"
     left = [finding.fix for finding, _ in result.left if finding.fix is not None]
     assert not any(fix.applicability is Applicability.SAFE for fix in left), "announced by [*]"
@@ -61,7 +69,7 @@ ALL = [pair for path in sorted(SNIPPETS.glob("*.txt")) for pair in read(path)]
 def test_says_and_fixes_as_written_down(
     snippet: Snippet, expected: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    found = said(snippet, tmp_path).strip("\n")
+    found = said(snippet, tmp_path, whole=request.config.getoption("--whole")).strip("\n")
     if request.config.getoption("--update-expected"):
         # Written down at the end, by one process: see conftest.py.
         request.node.user_properties.append(("said", (str(snippet.path), snippet.title, found)))

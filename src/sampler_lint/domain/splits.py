@@ -65,38 +65,38 @@ def whole_pass(model: Model, dataset: Obj) -> Function | None:
 
     None where the dataset may ask which worker it is in, draws what it yields or never ends.
     """
-    return _asked_once(model, dataset, _whole_pass)
+    return _pass_that(model, dataset, _gives_all)
 
 
-def _asked_once(
-    model: Model, dataset: Obj, find: Callable[[Model, Obj], Function | None]
+def _pass_that(
+    model: Model, dataset: Obj, gives: Callable[[Model, Obj, Class, Function], bool]
 ) -> Function | None:
-    known: dict[Obj, Function | None] = model.memo.setdefault(find, {})
+    """The ``__iter__`` of a dataset of which all is seen, if that gives what is asked for."""
+    known: dict[Obj, Function | None] = model.memo.setdefault(gives, {})
     if dataset not in known:
         known[dataset] = None  # of what is made of itself
-        known[dataset] = find(model, dataset)
+        cls = dataset.cls
+        if isinstance(cls, Class) and is_closed(model, cls):
+            method = lookup(model, cls, "__iter__", None)
+            if (
+                isinstance(method, Function)
+                and not any(_is_unseen(model, call) for call in _open_calls(model, cls))
+                and gives(model, dataset, cls, method)
+            ):
+                known[dataset] = method
     return known[dataset]
 
 
-def _whole_pass(model: Model, dataset: Obj) -> Function | None:
-    cls = dataset.cls
-    if not isinstance(cls, Class) or not is_closed(model, cls):
-        return None
-    method = lookup(model, cls, "__iter__", None)
-    if not isinstance(method, Function):
-        return None
-    asked = _open_calls(model, cls)
-    if any(_is_unseen(model, call) for call in asked):
-        return None
+def _gives_all(model: Model, dataset: Obj, cls: Class, method: Function) -> bool:
     if not knows_no_worker(model, cls):
-        if asked or _leaves_it_to_others(model, cls):
-            return None
-        if not model.sharing(cls).repeats_in_workers:
-            return None
-        return None if _takes_parts(model, dataset, whole_pass) else method
+        return (
+            not _open_calls(model, cls)
+            and not _leaves_it_to_others(model, cls)
+            and model.sharing(cls).repeats_in_workers
+            and not _takes_parts(model, dataset, whole_pass)
+        )
     sources = list(_sources(model, method, 0))
-    is_whole = all(source is not None and _is_whole(model, source) for source in sources)
-    return method if sources and is_whole else None
+    return bool(sources) and all(each is not None and _is_whole(model, each) for each in sources)
 
 
 def _open_calls(model: Model, cls: Class) -> list[Call]:
@@ -221,35 +221,23 @@ def opens_table(model: Model, data: Expr) -> bool:
 
 
 def _same_pass(model: Model, dataset: Obj) -> Function | None:
-    return _asked_once(model, dataset, _gives_the_same)
+    return _pass_that(model, dataset, _gives_the_same)
 
 
-def _gives_the_same(model: Model, dataset: Obj) -> Function | None:
-    cls = dataset.cls
-    if (
-        not isinstance(cls, Class)
-        or not is_iterated(model, dataset.cls)
-        or not is_closed(model, cls)
-    ):
-        return None
-    method = lookup(model, cls, "__iter__", None)
-    if not isinstance(method, Function):
-        return None
-    asked = _open_calls(model, cls)
-    if any(_is_unseen(model, call) for call in asked):
-        return None
+def _gives_the_same(model: Model, dataset: Obj, cls: Class, method: Function) -> bool:
+    if not is_iterated(model, cls):
+        return False
     if knows_ranks(model, cls) is not False:
-        repeats = not asked and model.sharing(cls).repeats_on_ranks
-        return None if not repeats or _takes_parts(model, dataset, _same_pass) else method
+        repeats = not _open_calls(model, cls) and model.sharing(cls).repeats_on_ranks
+        return repeats and not _takes_parts(model, dataset, _same_pass)
     found = reach(model, cls, "__iter__", "__next__")
-    is_told = (
+    return not (
         found.opaque
         or found.outside
         or _takes_parts(model, dataset, _same_pass)
         or any(_may_divide(model, source) for source in _sources(model, method, 0))
         or not all(_is_told_nothing(model, call) for call in found.calls)
     )
-    return None if is_told else method
 
 
 def _may_divide(model: Model, source: Expr | None, seen: tuple[Expr, ...] = ()) -> bool:

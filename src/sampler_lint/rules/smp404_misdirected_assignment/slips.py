@@ -15,13 +15,20 @@ from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import read_by
 from sampler_lint.rules.smp404_misdirected_assignment.draws import name_reads
-from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements, walk
+from sampler_lint.syntax.navigation import (
+    alternatives,
+    nodes_in,
+    same,
+    self_class,
+    self_stores,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Binding,
     Call,
-    Choice,
     Class,
     Compare,
     Declare,
@@ -245,7 +252,7 @@ def _given(model: Model, name: str, value: Expr) -> Iterator[tuple[Expr, _Kind]]
     if pair is None:
         return
     means, other = pair
-    for each in _chosen(value):
+    for each in alternatives(value):
         if isinstance(each, Call) and other.concept.is_call(each):
             yield each, other
         elif means.concept.is_call(each) or not isinstance(each, (Attr, Call, Name)):
@@ -265,15 +272,6 @@ def _unpacked(model: Model, name: str, value: Expr, path: tuple[int, ...]) -> _K
     if pair is None or kinds_of_part(model, value, path) != {pair[1].name}:
         return None
     return pair[1]
-
-
-def _chosen(expr: Expr) -> Iterator[Expr]:
-    """The values that an expression may have, of one that only chooses."""
-    if isinstance(expr, Choice):
-        for option in expr.options:
-            yield from _chosen(option)
-    else:
-        yield expr
 
 
 def _confused(module: Module, name: str, value: Expr, found: _Kind, place: Node) -> Suspect:

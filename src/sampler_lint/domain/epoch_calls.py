@@ -69,11 +69,11 @@ def carriers(model: Model, loader: Obj) -> Iterator[Carrier]:
 def epoch_samplers(model: Model, loader: Obj) -> Iterator[Carrier]:
     """The samplers with a ``set_epoch`` that stand behind a loader, or behind a sampler itself."""
     if model.role(loader) != "loader":
-        yield from _carried(model, loader, ())
+        yield from _carried(model, loader, (), set())
         return
     for attribute in ("sampler", "batch_sampler"):
         for value in given_to(model, loader, attribute):
-            yield from _carried(model, value, (attribute,))
+            yield from _carried(model, value, (attribute,), set())
 
 
 def epoch_datasets(model: Model, loader: Obj) -> Iterator[Carrier]:
@@ -128,15 +128,18 @@ def given_to(model: Model, loader: Obj, name: str) -> Iterator[Value]:
         yield value
 
 
-def _carried(model: Model, value: Value, path: tuple[str, ...]) -> Iterator[Carrier]:
-    if not isinstance(value, Obj) or value.site is None:
+def _carried(
+    model: Model, value: Value, path: tuple[str, ...], seen: set[Value]
+) -> Iterator[Carrier]:
+    if not isinstance(value, Obj) or value.site is None or value in seen:
         return
+    seen.add(value)
     further = epoch_path(model, value)
     if further == ():
         yield Carrier(value, path)
     elif isinstance(further, tuple):
         for inner in kept_in(model, value, further[0]):
-            yield from _carried(model, inner, (*path, further[0]))
+            yield from _carried(model, inner, (*path, further[0]), seen)
 
 
 #: An object, however it was reached: its class, and the call that builds it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import partial
+from typing import TypeAlias
 
 from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
@@ -283,17 +284,19 @@ def is_sharded_by(model: Model, sampler: Obj) -> bool:
     )
 
 
-def epoch_path(model: Model, value: Value) -> tuple[str, ...] | Unknown | None:
+_Path: TypeAlias = "tuple[str, ...] | Unknown | None"
+
+
+@remembered
+def epoch_path(model: Model, value: Value) -> _Path:
     """How ``set_epoch`` is reached from a sampler: ``()`` directly, ``("sampler",)`` inside.
 
     None when nothing in it carries an epoch.
     """
-    return _epoch_path(model, value, ())
+    return _epoch_path(model, value, {}, 0)
 
 
-def _epoch_path(
-    model: Model, value: Value, above: tuple[Obj, ...]
-) -> tuple[str, ...] | Unknown | None:
+def _epoch_path(model: Model, value: Value, seen: dict[Value, _Path], depth: int) -> _Path:
     if isinstance(value, Unknown):
         return value
     if isinstance(value, Lit) or not isinstance(value, Obj):
@@ -303,20 +306,21 @@ def _epoch_path(
         return setter
     if setter is not None:
         return ()
-    if len(above) > DEEPEST_WRAPPING:
-        return None
+    if depth > DEEPEST_WRAPPING or value in seen:
+        return seen.get(value)
     # A name that is assigned again may seem to hold the wrapper that is built from it.
+    seen[value] = None
     inner = [
-        (name, _epoch_path(model, found, (*above, value)))
+        (name, _epoch_path(model, found, seen, depth + 1))
         for name in _goes_over(model, value)
         for found in kept_in(model, value, name)
-        if found != value and found not in above
     ]
     known = {(name, *path) for name, path in inner if isinstance(path, tuple)}
     if len(known) == 1:
-        return known.pop()
-    is_known = model.is_a(value, BATCH_SAMPLER)
-    return next((p for _, p in inner if is_known and isinstance(p, Unknown)), None)
+        seen[value] = known.pop()
+    elif model.is_a(value, BATCH_SAMPLER):
+        seen[value] = next((path for _, path in inner if isinstance(path, Unknown)), None)
+    return seen[value]
 
 
 def _goes_over(model: Model, sampler: Obj) -> Collection[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.origins import is_one_value
@@ -186,7 +185,6 @@ def _uneven(model: Model, cls: Class, trials: Trials, given: Obj | None = None) 
     if trial is not None and is_meant(told) and not any(map(_is_uneven_for_nothing, told)):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
-    trial = trial or _uneven_by_option(trials)
     grade = Grade.CERTAIN
     guessed = [one for one in trials.guessed if one.raised is None]
     if trial is None and not told and len(guessed) >= FEWEST_GUESSED:
@@ -281,16 +279,6 @@ def _trained_with(model: Model, cls: Class) -> Call | None:
             joins = trained_together(model, loader.site)
             if joins is not None:
                 return joins
-    return None
-
-
-def _uneven_by_option(trials: Trials) -> Trial | None:
-    """A world in which one optional argument makes the ranks differ."""
-    for _, group in groupby(trials.varied, key=lambda trial: trial.also):
-        same = tuple(group)
-        found = next((t for t in same if is_uneven(t) and not t.says_uneven), None)
-        if found is not None and not is_meant(same):
-            return found
     return None
 
 

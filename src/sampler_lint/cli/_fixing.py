@@ -135,13 +135,13 @@ def fix_and_report(
             write_bytes(after.get(path, source))
         printer.tell(outcome)
     if arguments.show_fixes:
-        _list_fixes(arguments, outcome)
+        _list_fixes(arguments, outcome, printer)
     complain_of(errors, tracebacks=arguments.show_traceback)
     telling = not (in_place or overlay) or arguments.diff or arguments.exit_non_zero_on_fix
     return errors, result.report.fails or (telling and bool(after))
 
 
-def _list_fixes(arguments: argparse.Namespace, outcome: Outcome) -> None:
+def _list_fixes(arguments: argparse.Namespace, outcome: Outcome, printer: Printer) -> None:
     """Say each fix that the report itself does not; a format for programs stays as it is."""
     from sampler_lint.reporters.text import fixes
 

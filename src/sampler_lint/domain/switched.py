@@ -95,7 +95,9 @@ def _by_choice(model: Model, scope: Scope, source: Expr, loader: Obj, within: St
         for step in (origins(model.flow, source, _HERE) if choices else ())
         if step.expr in choices and any(map(loader.may_be, model.flow.values(step.expr)))
     }
-    return bool(chosen) and all(_is_asked_otherwise(stmt, call) for stmt in chosen for call in made)
+    return bool(chosen) and all(
+        _is_asked_otherwise(model, stmt, call) for stmt in chosen for call in made
+    )
 
 
 @remembered
@@ -110,7 +112,7 @@ def _choices(model: Model, scope: Scope) -> dict[Expr, Stmt]:
     }
 
 
-def _is_asked_otherwise(one: Stmt, other: Call) -> bool:
+def _is_asked_otherwise(model: Model, one: Stmt, other: Call) -> bool:
     """Whether a parameter that stays what it is decides against one of two places of a function."""
     asked = [
         (test.id, answer)

@@ -374,7 +374,7 @@ def left_out(model: Model, loader: Obj) -> Left | None:
         known = catalog.sharders(framework)
         loops = loops_over(model, loader) if known else []
         scopes = {scope for loop in loops for scope in _around(model, loop)}
-        made = [call for call in _averaging_by(model, known, scopes) if call.stmt]
+        made = [call for call in _averaging_by(model, framework, known, scopes) if call.stmt]
         if (
             not made
             or any(is_one_device(model, each) for each in made)
@@ -433,7 +433,7 @@ def _around(model: Model, loop: EpochLoop) -> set[Scope]:
 
 
 def _averaging_by(
-    model: Model, known: Mapping[str, catalog.Sharder], scopes: Set[Scope]
+    model: Model, framework: str, known: Mapping[str, catalog.Sharder], scopes: Set[Scope]
 ) -> Iterator[Call]:
     """Where the object of a framework is made by which a program computes its gradients."""
     owners = {name.rpartition(".")[0] for name in known}

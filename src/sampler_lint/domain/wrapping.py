@@ -29,7 +29,7 @@ from sampler_lint.domain.epoch_state import (
     reach,
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
-from sampler_lint.syntax.navigation import nodes_in, self_class, statements, unparse
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -37,6 +37,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Index,
+    Name,
     Param,
     Scope,
     last_name,
@@ -268,6 +269,12 @@ def _passed_on(model: Model, helper: Obj) -> Param | None:
 def says_sampler(param: Param) -> bool:
     """Whether a parameter is for a sampler, by its annotation or its name."""
     annotation = "" if param.annotation is None else unparse(param.annotation)
+    if param.annotation is not None:
+        annotation += " ".join(
+            last_name(node) or ""
+            for node in walk(param.annotation)
+            if isinstance(node, (Name, Attr))
+        )
     return SAMPLER.says(f"{param.name} {annotation}")
 
 

@@ -18,7 +18,7 @@ from sampler_lint.workspace.project import Module
 
 def on_some_paths(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     """Reads that fail once a flag of the constructor, or a text, is another than by default."""
-    reads = {**_attributes(model, cls), **_variables(cls)}
+    reads = {**_attributes(model, cls), **_variables(model, cls)}
     if not reads:
         return
     told: set[str] = set()
@@ -27,7 +27,7 @@ def on_some_paths(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         if key not in reads or found.name in told:
             continue
         read, method, setting = reads[key]
-        asked = {name for stmt in setting for name in _asked(stmt)}
+        asked = {name for stmt in setting for name in _asked(model, stmt)}
         if asked != {found.choice.name.strip("_")}:
             continue  # what else decides may not be as it was tried
         told.add(found.name)
@@ -132,7 +132,7 @@ def only_stores(
     return None if is_stored_outside(model, cls, name) else stores
 
 
-def _variables(cls: Class) -> _Reads:
+def _variables(model: Model, cls: Class) -> _Reads:
     """Reads of variables that a method sets under a condition only."""
     out: _Reads = {}
     for method in cls.methods:
@@ -147,7 +147,7 @@ def _variables(cls: Class) -> _Reads:
     return out
 
 
-def _asked(stmt: Stmt) -> Iterator[str]:
+def _asked(model: Model, stmt: Stmt) -> Iterator[str]:
     """What the conditions of a statement ask for, by name."""
     for test, _ in tests(stmt):
         for node in walk(test):

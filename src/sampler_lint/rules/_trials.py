@@ -12,7 +12,7 @@ from sampler_lint.domain.conditions import is_never_built
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import equal_steps
@@ -79,17 +79,6 @@ def defined_by(model: Model, cls: Class, name: str) -> Function | None:
     """The method of the tree that instances of ``cls`` run as ``name``."""
     method = model.flow.method(cls, name)
     return method if isinstance(method, Function) else None
-
-
-def named(model: Model, scope: Class | Function) -> tuple[Module, Node]:
-    """A class or a function by its name, in its file."""
-    module = model.module_of(scope)
-    return module, name_of(module, scope)
-
-
-def split_at(model: Model, cls: Class) -> tuple[Module, Node]:
-    """Where a class takes its rank's share, or the class."""
-    return splitting_place(model, cls) or named(model, cls)
 
 
 def splitting_place(model: Model, cls: Class) -> tuple[Module, Node] | None:

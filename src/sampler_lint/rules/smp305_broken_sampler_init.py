@@ -309,7 +309,7 @@ def _missing_call(
     names += f" and {len(missing) - 3} more" if len(missing) > 3 else ""
 
     def fix(editor: Editor) -> Fix | None:
-        given = _base_arguments(model, init, base)
+        given = _base_arguments(model, cls, init, base)
         if given is None:
             return None
         if base == BATCH_SAMPLER and "drop_last" in missing and not init.param("drop_last"):
@@ -357,7 +357,7 @@ def _refuse_length(cls: Class, editor: Editor) -> Fix:
     return editor.fix(message, Applicability.UNSAFE, "the length may be known to who writes it")
 
 
-def _base_arguments(model: Model, init: Function, base: Class | str) -> str | None:
+def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str) -> str | None:
     """The base's parameters from the constructor's own of the same names."""
     signature = of_class(model, base)
     if signature is None:

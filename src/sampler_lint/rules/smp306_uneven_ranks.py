@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.origins import is_one_value
@@ -28,7 +29,7 @@ from sampler_lint.rules._trials import (
     is_uneven,
     judged,
     may_be_uneven,
-    split_at,
+    splitting_place,
 )
 from sampler_lint.syntax.nodes import Attr, Call, Class, Comp, Expr, Function, Name, With, last_name
 from sampler_lint.workspace.project import Module
@@ -90,10 +91,10 @@ class UnevenRanks(Rule):
         for module, cls in judged(model):
             if may_be_uneven(cls) or _joins(model, module):
                 continue
-            suspect = _uneven(model, cls, model.trials(cls))
+            suspect = _uneven(model, module, cls, model.trials(cls))
             if suspect is None and cls in shared:
                 trials = model.trials(cls, around_shard=True)
-                suspect = _uneven(model, cls, trials, shared[cls])
+                suspect = _uneven(model, module, cls, trials, shared[cls])
             suspect = suspect or _not_cut(model, cls)
             if suspect is not None:
                 yield graded(model, cls, suspect)
@@ -176,7 +177,9 @@ def _left_over(model: Model) -> Iterator[Suspect]:
         )
 
 
-def _uneven(model: Model, cls: Class, trials: Trials, given: Obj | None = None) -> Suspect | None:
+def _uneven(
+    model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
+) -> Suspect | None:
     # What is given to be shared out may be such that it can be.
     is_any = _has_one_each(model, cls)
     told = tuple(trial for trial in trials.told if is_any or not trial.walks_guess)
@@ -185,6 +188,7 @@ def _uneven(model: Model, cls: Class, trials: Trials, given: Obj | None = None) 
     if trial is not None and is_meant(told) and not any(map(_is_uneven_for_nothing, told)):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
+    trial = trial or _uneven_by_option(trials)
     grade = Grade.CERTAIN
     guessed = [one for one in trials.guessed if one.raised is None]
     if trial is None and not told and len(guessed) >= FEWEST_GUESSED:
@@ -198,7 +202,7 @@ def _uneven(model: Model, cls: Class, trials: Trials, given: Obj | None = None) 
         return None
     some = " (for some data)" if trial.from_data else ""
     iterate = defined_by(model, cls, "__iter__")
-    where, node = split_at(model, cls)
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
     why = [] if iterate is None else [Related(model.place(iterate, iterate), "yielded here")]
     if given is not None:
         why.append(Related(model.place_of(given), "given a distributed sampler here"))
@@ -279,6 +283,16 @@ def _trained_with(model: Model, cls: Class) -> Call | None:
             joins = trained_together(model, loader.site)
             if joins is not None:
                 return joins
+    return None
+
+
+def _uneven_by_option(trials: Trials) -> Trial | None:
+    """A world in which one optional argument makes the ranks differ."""
+    for _, group in groupby(trials.varied, key=lambda trial: trial.also):
+        same = tuple(group)
+        found = next((t for t in same if is_uneven(t) and not t.says_uneven), None)
+        if found is not None and not is_meant(same):
+            return found
     return None
 
 

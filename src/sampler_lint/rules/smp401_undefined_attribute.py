@@ -533,7 +533,9 @@ def _other_choice(model: Model, loader: Obj) -> str | None:
         expr = stores[0].value if len(stores) == 1 and not stores[0].path else None
     steps = [*origins(model.flow, expr, through, stop=stop)] if expr is not None else []
     found = [step.expr for step in steps if step.is_end]
-    asked = [test for step in steps for test in _tests(step) if is_about_processes(model, test)]
+    asked = [
+        test for step in steps for test in _tests(model, step) if is_about_processes(model, test)
+    ]
     answers = [model.flow.constants(test, loader.through) for test in asked]
     if all(answer is not None and len(answer) == 1 for answer in answers):
         return None  # who trains with it has chosen the sampler, or may have
@@ -541,7 +543,7 @@ def _other_choice(model: Model, loader: Obj) -> str | None:
     return next(others, None) if len(found) > 1 else None
 
 
-def _tests(step: Step) -> Iterator[Expr]:
+def _tests(model: Model, step: Step) -> Iterator[Expr]:
     """What decides which of several values one is."""
     if isinstance(step.expr, Choice):
         yield from [step.expr.test] if step.expr.test is not None else step.expr.options

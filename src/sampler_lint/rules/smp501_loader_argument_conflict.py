@@ -438,7 +438,7 @@ def _suspect(
         why=tuple(why),
         fix=partial(_resolve, model, call, first, second, pair, verdict),
         effect=effect,
-        advice=_advice(first, pair, verdict, turned is not None),
+        advice=_advice(first, second, pair, verdict, turned is not None),
         hides=True,
     )
 
@@ -451,7 +451,7 @@ def _when(pair: _Pair, verdict: _Verdict) -> str:
     return f"where `{pair.first}` is not None"
 
 
-def _advice(first: Expr, pair: _Pair, verdict: _Verdict, is_turned: bool) -> str:
+def _advice(first: Expr, second: Expr, pair: _Pair, verdict: _Verdict, is_turned: bool) -> str:
     if is_turned:
         return f"invert the test: `{pair.second}` is for loaders without `{pair.first}`"
     if pair.first == "sampler" and verdict.kind != "always" and not verdict.varies:

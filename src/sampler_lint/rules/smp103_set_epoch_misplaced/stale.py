@@ -73,7 +73,7 @@ def _kept_iterators(model: Model) -> Iterator[Suspect]:
             if not isinstance(loader, Obj) or not isinstance(loader.cls, Class):
                 continue
             store = kept.get(loader.cls)
-            if store is None or not has_workers(model, loader) or _is_reset(call, target):
+            if store is None or not has_workers(model, loader) or _is_reset(model, call, target):
                 continue
             if next(carriers(model, loader), None) is None:
                 continue
@@ -104,7 +104,7 @@ def _loader_of(call: Call) -> Expr | None:
     return target if target is not func.value else None
 
 
-def _is_reset(call: Call, loader: Expr) -> bool:
+def _is_reset(model: Model, call: Call, loader: Expr) -> bool:
     """Whether the loader is told to start over in the same block, right after the call."""
     if call.stmt is None:
         return False

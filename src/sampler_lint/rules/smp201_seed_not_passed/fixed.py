@@ -228,7 +228,7 @@ def fixed_generator(model: Model, user: Obj) -> FixedGenerator | None:
     given = model.argument(user, "generator") if isinstance(user.cls, str) else None
     if given is None or not _orders(model, user):
         return None
-    made = {_maker(value) for value in model.flow.values(given)}
+    made = {_maker(model, value) for value in model.flow.values(given)}
     site = made.pop() if len(made) == 1 else None
     if site is None:
         return None
@@ -251,7 +251,7 @@ def _orders(model: Model, user: Obj) -> bool:
     )
 
 
-def _maker(value: Value) -> Call | None:
+def _maker(model: Model, value: Value) -> Call | None:
     """The call of ``torch.Generator`` that made a value, which may have been seeded at once."""
     if not isinstance(value, ExtObj):
         return None
@@ -277,7 +277,7 @@ def _seeders(model: Model, near: Scope) -> dict[Call | None, list[Call | None]]:
                 continue
             if SEEDS_ONE.is_call(call) or RESTORES.names(func):
                 for owner in model.flow.values(func.value):
-                    if (maker := _maker(owner)) is not None:
+                    if (maker := _maker(model, owner)) is not None:
                         found.setdefault(maker, []).append(call)
                     elif not isinstance(owner, (Ext, ExtObj, Obj)):
                         found.setdefault(None, []).append(None)

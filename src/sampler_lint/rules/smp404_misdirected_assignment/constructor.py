@@ -37,8 +37,10 @@ from sampler_lint.syntax.navigation import (
     walk,
 )
 from sampler_lint.syntax.nodes import (
+    SUMS,
     Assign,
     Attr,
+    Bin,
     Call,
     Class,
     Const,
@@ -50,6 +52,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     Store,
+    Unary,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -141,7 +144,7 @@ def _by_its_arguments(
         for target, store in self_stores([init], cls):
             if (
                 target.name in entry.attributes & read
-                and target.name in entry.params
+                and (target.name in entry.params or _is_floored(store.value))
                 and store.stmt.order < stmt.order
                 and store.value is not None
                 and store.how == "assign"
@@ -149,8 +152,8 @@ def _by_its_arguments(
                 and not _stored_again(init, target, store)
             ):
                 given = given_for(made, target.name)
-                if _differs(target, store.value, given):
-                    yield _overwrite(module, made, store, target, store.value, given)
+                if target.name not in entry.params or _differs(target, store.value, given):
+                    yield _overwrite(module, cls, made, store, target, store.value, given)
                     break
 
 
@@ -172,6 +175,18 @@ def given_for(made: Construction, name: str) -> Expr | None:
     return made.positional[index] if index < len(made.positional) else None
 
 
+def _is_floored(value: Expr | None) -> bool:
+    """Whether it is a count of the class's own, and not rounded up as the base does."""
+    return (
+        isinstance(value, Bin)
+        and value.op == "FloorDiv"
+        and not any(
+            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in SUMS)
+            for node in walk(value)
+        )
+    )
+
+
 def _differs(target: Attr, stored: Expr, given: Expr | None) -> bool:
     """Whether the base certainly stores another value than the one stored before."""
     if given is None:
@@ -188,6 +203,7 @@ def _differs(target: Attr, stored: Expr, given: Expr | None) -> bool:
 
 def _overwrite(
     module: Module,
+    cls: Class,
     made: Construction,
     store: Store,
     target: Attr,
@@ -199,6 +215,8 @@ def _overwrite(
     advice = f"pass `{target.name}={shown}`"
     if given is not None:
         what = f"sets it to `{quoted(module.source, given)}`"
+    elif target.name not in DEFAULTS:
+        what, advice = "computes its own", "set it after that call"
     else:
         what = f"sets it to its default, {DEFAULTS[target.name]}"
     why = (Related(module.place(store.stmt), f"`{shown}` set here"),)

@@ -71,12 +71,12 @@ from sampler_lint.workspace.project import Module
 
 def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]:
     """What is wrong in a function whatever the numbers are."""
-    yield from _counts_by_rank(module, function)
+    yield from _counts_by_rank(model, module, function)
     for stmt in statements(function.body):
         if isinstance(stmt, For):
             yield from _first_never_removed(model, module, function, stmt)
         for node in nodes_in([stmt]):
-            yield from _by_rank(module, node, stmt)
+            yield from _by_rank(model, module, node, stmt)
             if isinstance(node, Bin):
                 yield from _from_itself(module, node)
             if isinstance(node, Index):
@@ -85,7 +85,7 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
                 yield from _list_as_number(model, module, node)
 
 
-def _by_rank(module: Module, node: Expr, stmt: Stmt) -> Iterator[Suspect]:
+def _by_rank(model: Model, module: Module, node: Expr, stmt: Stmt) -> Iterator[Suspect]:
     """``x[first::rank]``, ``range(first, n, rank)``, ``n // (k * rank)``: the first rank is 0."""
     match node:
         case Bin(op="Mod" | "FloorDiv" | "Div", right=Name() | Attr() | Bin() as by):
@@ -99,7 +99,7 @@ def _by_rank(module: Module, node: Expr, stmt: Stmt) -> Iterator[Suspect]:
             name, fails = getattr(step, "attr", getattr(step, "id", None)), "ValueError"
         case _:
             return
-    if not RANK.says(name) or _asks_rank(stmt):
+    if not RANK.says(name) or _asks_rank(model, stmt):
         return
     yield Suspect(
         module,
@@ -139,13 +139,13 @@ def _from_itself(module: Module, node: Bin) -> Iterator[Suspect]:
         )
 
 
-def _counts_by_rank(module: Module, function: Function) -> Iterator[Suspect]:
+def _counts_by_rank(model: Model, module: Module, function: Function) -> Iterator[Suspect]:
     """``self.total_size = self.num_samples * self.rank``: no samples on the first rank."""
     for stmt in statements(function.body):
         if isinstance(stmt, Assign) and any(is_total(target) for target in stmt.targets):
             factors = [*_factors(stmt.value)]
             rank = next((one for one in factors if RANK.says(last_name(one))), None)
-            if rank is not None and len(factors) > 1 and not _asks_rank(stmt):
+            if rank is not None and len(factors) > 1 and not _asks_rank(model, stmt):
                 yield Suspect(
                     module,
                     stmt.value,
@@ -155,7 +155,7 @@ def _counts_by_rank(module: Module, function: Function) -> Iterator[Suspect]:
                 )
 
 
-def _asks_rank(stmt: Stmt) -> bool:
+def _asks_rank(model: Model, stmt: Stmt) -> bool:
     """Whether something on the way to a statement, or in it, asks for the rank, or takes errors."""
     asked = [test for test, _ in tests(stmt)]
     asked += [node.test for node in nodes_in([stmt]) if isinstance(node, Choice) and node.test]

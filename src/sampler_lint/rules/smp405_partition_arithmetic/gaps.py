@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from sampler_lint.domain.concepts import RANGES, RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import replacing
-from sampler_lint.edits.names import text_of
+from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import FLAGS, NUMBERS, OBJECTS, Role, role_of
 from sampler_lint.properties import Share, shares
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._trials import (
-    defined_by,
-    may_be_uneven,
-    read_other,
-    split_at,
-)
+from sampler_lint.rules._trials import defined_by, may_be_uneven, read_other, splitting_place
 from sampler_lint.syntax.navigation import nodes_in, statements, unparse
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Index, Name, Other
 from sampler_lint.workspace.project import Module
@@ -359,7 +354,7 @@ def left_out(model: Model, module: Module, cls: Class) -> Suspect | None:
             advice = "leave out only what does not divide evenly"
         else:
             continue
-        where, node = split_at(model, cls)
+        where, node = splitting_place(model, cls) or (module, name_of(module, cls))
         return Suspect(
             where,
             node,

@@ -19,7 +19,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
-from sampler_lint.findings import Applicability, Fix, Grade, Severity
+from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
@@ -32,17 +32,15 @@ from sampler_lint.rules._trials import (
     is_meant,
     is_uneven,
     may_be_uneven,
-    named,
     node_of,
     read_other,
     slice_of,
-    split_at,
     splitting_place,
 )
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import left_out
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import nodes_in, statements, stmt_of, walk
-from sampler_lint.syntax.nodes import Class, Function, Index, Node
+from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if trials.repeated is not None:
         yield _same_share(model, module, cls, trials.repeated)
     if trials.unplaced is not None:
-        yield _unplaced(model, cls, trials.unplaced)
+        yield _unplaced(model, module, cls, trials.unplaced)
     if trials.torn is not None:
         yield _torn(model, module, cls, *trials.torn)
     fraction = next(filter(_is_fraction, trials.errors), None)
@@ -81,7 +79,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             return
     for number, trial in enumerate(several):
         error = trial.raised
-        if error is not None and checks_length(error) and _only_sometimes(known):
+        if error is not None and checks_length(error) and _only_sometimes(known, error):
             suspect = _failing_check(model, cls, trial, error)
             if suspect is not None:
                 is_made_up = not trials.usual and (trial.parts_guessed or trial.from_data)
@@ -104,30 +102,30 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             return
     nested = _nested((*known, *trials.again, *trials.endless))
     if nested is not None:
-        yield _never_emptied(model, cls, nested)
+        yield _never_emptied(model, module, cls, nested)
         return
     carried = next(filter(_is_carried_over, trials.again), None)
     if carried is not None:
-        yield _carried_over(model, cls, carried)
+        yield _carried_over(model, module, cls, carried)
     if trials.repeated is not None or trials.torn is not None:
         return
     outside = _outside(trials.usual)
     if outside is not None:
-        yield _out_of_range(model, cls, outside)
+        yield _out_of_range(model, module, cls, outside)
         return
     empties = [trial for trial in trials.usual if _has_empty_batch(trial)]
     empty = next((trial for trial in empties if not trial.from_data), None)
     if empty is None and len(empties) == len([*filter(_feeds_all, trials.usual)]) > 1:
         empty = empties[0]  # whatever the data holds
     if empty is not None:
-        yield _empty_batch(model, cls, empty)
+        yield _empty_batch(model, module, cls, empty)
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
     counted = is_meant(trials.usual) or may_be_uneven(cls)
     for trial in trials.usual if counted else ():  # the others are SMP306's
         if trial.raised is None and _is_starved(trial):
-            suspect = _starved(model, cls, trial)
+            suspect = _starved(model, module, cls, trial)
             if may_be_uneven(cls):  # an evaluation goes on when the others are done
                 suspect.grade = Grade.LIKELY
             yield suspect
@@ -139,7 +137,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if not any(is_uneven(trial) or trial.raised for trial in trials.usual):
         for trial in trials.tiny:
             if is_uneven(trial):
-                yield _short_padding(model, cls, trial)
+                yield _short_padding(model, module, cls, trial)
                 return
 
 
@@ -205,8 +203,8 @@ def _batches(trial: Trial) -> list[list[Any]]:
     ]
 
 
-def _never_emptied(model: Model, cls: Class, trial: Trial) -> Suspect:
-    where, node = _reading(model, cls)
+def _never_emptied(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = _reading(model, module, cls)
     batches = _batches(trial)[0]
     grows = _only_grow(batches)
     wrong = (
@@ -241,8 +239,8 @@ def _last_index(trial: Trial) -> int:
     return max((index for turn in trial.turns for index in turn.indices or ()), default=-1)
 
 
-def _out_of_range(model: Model, cls: Class, trial: Trial) -> Suspect:
-    where, node = splitting_place(model, cls) or _reading(model, cls)
+def _out_of_range(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = splitting_place(model, cls) or _reading(model, module, cls)
     return Suspect(
         where,
         node,
@@ -282,8 +280,8 @@ def _feeds_all(trial: Trial) -> bool:
     return trial.raised is None and trial.world.batch_size >= trial.world.ranks
 
 
-def _empty_batch(model: Model, cls: Class, trial: Trial) -> Suspect:
-    where, node = splitting_place(model, cls) or _reading(model, cls)
+def _empty_batch(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = splitting_place(model, cls) or _reading(model, module, cls)
     rank = next(turn.rank for turn in trial.turns if [] in turn.reading.items)
     who = f"rank {rank}" if trial.differs else "the loader"
     return Suspect(
@@ -304,8 +302,8 @@ def _is_carried_over(trial: Trial) -> bool:
     return is_known and is_whole and {*second} == {*every} and len(second) > len(first)
 
 
-def _carried_over(model: Model, cls: Class, trial: Trial) -> Suspect:
-    where, node = _reading(model, cls)
+def _carried_over(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = _reading(model, module, cls)
     more = len(trial.turns[1].indices or ()) - trial.world.samples
     return Suspect(
         where,
@@ -316,9 +314,11 @@ def _carried_over(model: Model, cls: Class, trial: Trial) -> Suspect:
     )
 
 
-def _reading(model: Model, cls: Class) -> tuple[Module, Node]:
+def _reading(model: Model, module: Module, cls: Class) -> tuple[Module, Node]:
     """The method that yields, or the class."""
-    return named(model, defined_by(model, cls, "__iter__") or cls)
+    iterate = defined_by(model, cls, "__iter__")
+    where = module if iterate is None else model.module_of(iterate)
+    return where, name_of(where, cls if iterate is None else iterate)
 
 
 def _failed_lookup(trial: Trial) -> ast.AST | None:
@@ -367,7 +367,7 @@ def _added(module: Module, cls: Class, trial: Trial) -> Suspect:
     )
 
 
-def _only_sometimes(usual: tuple[Trial, ...]) -> bool:
+def _only_sometimes(usual: tuple[Trial, ...], error: RaisedError) -> bool:
     """Whether the check holds in some world: else the arguments may be what is wrong."""
     return not usual or any(trial.raised is None for trial in usual)
 
@@ -377,6 +377,19 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
     if names is None or names.module is None or error.node is None:
         return None
     what = "assertion" if isinstance(error.node, ast.Assert) else "check"
+    overrun = trial in model.trials(cls).overrun
+    loaded = _loaded(model, cls, error.node) if overrun else None
+    if loaded is not None:
+        where = model.module_of(loaded.scope)
+        why = (Related(names.module.place(node_of(error.node)), f"this {what} fails"),)
+        return Suspect(
+            where,
+            loaded,
+            f"`{loaded.name}` of `{cls.name}` is not the number of indices it yields",
+            why=why,
+            effect=f"with {trial.story}, the {what} in `__iter__` fails ({error.kind})",
+            advice="compute it from what `__iter__` will yield",
+        )
     # Said apart, so that a baseline with the one does not hide the other.
     is_for_few = trial in model.trials(cls).tiny
     when = "fails with few samples" if is_for_few else "fails"
@@ -394,6 +407,19 @@ def _repeat(model: Model, cls: Class, is_for_few: bool, editor: Editor) -> Fix |
     evened = even_out(model, cls, often=True, editor=editor)
     # What is read for more samples is right.
     return evened if evened is not None or is_for_few else read_other(model, cls, editor)
+
+
+def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:
+    """Where `load_state_dict` sets the attribute that a failing check compares with."""
+    load = defined_by(model, cls, "load_state_dict")
+    test = getattr(check, "test", None)
+    if load is None or not isinstance(test, ast.Compare):
+        return None
+    compared = {
+        side.attr for side in (test.left, *test.comparators) if isinstance(side, ast.Attribute)
+    }
+    stores = [s.target for s in load.stores if isinstance(s.target, Attr)]
+    return next((target for target in stores if target.name in compared), None)
 
 
 def _endless(trial: Trial) -> Suspect | None:
@@ -421,9 +447,9 @@ def _is_starved(trial: Trial) -> bool:
     return max(sizes) - min(sizes) > 1 and together is not None and together.exact
 
 
-def _starved(model: Model, cls: Class, trial: Trial) -> Suspect:
+def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
     sizes = [turn.count for turn in trial.turns]
-    where, node = split_at(model, cls)
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
     return Suspect(
         where,
         node,
@@ -465,12 +491,13 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     )
 
 
-def _unplaced(model: Model, cls: Class, trial: Trial) -> Suspect:
-    where, node = named(model, defined_by(model, cls, "__init__") or cls)
+def _unplaced(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    maker = defined_by(model, cls, "__init__")
+    where = module if maker is None else model.module_of(maker)
     count = trial.turns[0].count
     return Suspect(
         where,
-        node,
+        name_of(where, maker or cls),
         f"every rank of `{cls.name}` reads the same {count} samples, unless it is given its rank",
         effect=f"with {trial.story}, the ranks read the same samples, and the others are never "
         f"read",
@@ -557,7 +584,7 @@ def _size_from(share: ast.Slice) -> ast.expr | None:
 
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
-    where, node = split_at(model, cls)
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
     though = ", although the data divides evenly" if trial.world.is_even else ""
     though = ", before an epoch is over" if trial.turns[0].goes_on else though
     return Suspect(
@@ -581,8 +608,8 @@ def _slices_of_all(module: Module, function: Function) -> Iterator[Index]:
     yield from (node for node, key in found if key.step is None and key.upper is not None)
 
 
-def _short_padding(model: Model, cls: Class, trial: Trial) -> Suspect:
-    where, node = split_at(model, cls)
+def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
     return Suspect(
         where,
         node,
@@ -604,7 +631,7 @@ def torn(model: Model) -> Iterator[Suspect]:
             continue
         tear = model.sharing(cls).tear
         if tear is not None and not (tear.by_draws and _may_seed_workers(model, cls)):
-            yield _suspect(model, cls, tear)
+            yield _suspect(model, module, cls, tear)
 
 
 def _divides(model: Model, cls: Class) -> bool:
@@ -634,7 +661,7 @@ def _may_seed_workers(model: Model, cls: Class) -> bool:
     )
 
 
-def _suspect(model: Model, cls: Class, tear: Tear) -> Suspect:
+def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
     who = "worker" if tear.workers else "rank"
     if tear.by_draws:
         wrong = (
@@ -661,7 +688,14 @@ def _suspect(model: Model, cls: Class, tear: Tear) -> Suspect:
         advice = (
             f"give each {who} the next contiguous part, or every n-th sample from its number on"
         )
-    where, node = splitting_place(model, cls) or _dividing(model, cls)
+    where, node = (
+        splitting_place(model, cls)
+        or _dividing(model, cls)
+        or (
+            module,
+            name_of(module, cls),
+        )
+    )
     return Suspect(
         where,
         node,
@@ -672,7 +706,11 @@ def _suspect(model: Model, cls: Class, tear: Tear) -> Suspect:
     )
 
 
-def _dividing(model: Model, cls: Class) -> tuple[Module, Node]:
-    """Where the class is read, or the class."""
+def _dividing(model: Model, cls: Class) -> tuple[Module, Node] | None:
+    """Where the class is read."""
     methods = (defined_by(model, cls, name) for name in ("__iter__", "__getitem__"))
-    return named(model, next(filter(None, methods), cls))
+    method = next(filter(None, methods), None)
+    if method is None:
+        return None
+    module = model.module_of(method)
+    return module, name_of(module, method)

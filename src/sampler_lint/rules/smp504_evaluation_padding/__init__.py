@@ -124,7 +124,7 @@ class EvaluationPadding(Rule):
                 continue
             if takes_one(found) or takes_some(found):
                 continue  # what is repeated comes last
-            whole = _over_whole(model, found)
+            whole = _over_whole(model, found, sampler)
             if whole is not None and not _is_for_one_process(model, found, sampler):
                 seen.add((found.scope, found.stmt))
                 yield _part_of_whole(model, found, sampler, whole)
@@ -193,7 +193,7 @@ _SURPLUS = {
 }
 
 
-def _over_whole(model: Model, found: Pass) -> Bin | None:
+def _over_whole(model: Model, found: Pass, sampler: Obj) -> Bin | None:
     """``right / len(loader.dataset)``, where a rank has counted its part and no rank the others'.
 
     Neither in the evaluation nor where it is called, as far as calls are named.

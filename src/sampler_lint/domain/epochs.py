@@ -586,9 +586,8 @@ def pass_trains(model: Model, inner: Pass) -> bool:
     if is_without_gradients(inner.scope, inner.stmt):
         return False
     if not isinstance(body, (For, While)):
-        # An iterator that is kept is asked for its batches anywhere below.
-        below = None if _keeps_iterator(inner.stmt) else inner.stmt
-        body = next(iter(loops_of(inner.stmt)), below)
+        # An iterator that is kept is asked for its batches anywhere, not in the loop that makes it.
+        body = None if _keeps_iterator(inner.stmt) else next(iter(loops_of(inner.stmt)), inner.stmt)
     return steps(model, inner.scope, body) and not _is_switched_off(model, inner, body)
 
 

@@ -609,7 +609,8 @@ def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
         constants = model.flow.constants(given) if given is not None else None
         if constants is not None and not any(constants):
             return False
-        if given is not None and constants is None and is_about_processes(model, given):
+        is_sure = constants is not None and all(constants)
+        if given is not None and not is_sure and is_about_processes(model, given):
             return False  # and which answer draws is not known
     return True
 

@@ -271,25 +271,36 @@ class Launches:
         if part.name in {_STARTED, _LOADED}:
             return
         leading = self._files.leading_to(part.path)
+        called = self._called(part, leading)
+        names = {name for local in called.values() for name in local}
         for path in leading:
-            module = self._files.module(path, part.name)
+            spelled = called.get(path, set())
+            if path != part.path:
+                spelled = spelled | {f".{name}" for name in names if self._files.says(path, name)}
+            module = self._files.module(path) if spelled else None
             if module is None:
                 continue
-            if path == part.path:
-                spelled = {part.name}
-            else:
-                spelled = {
-                    local
-                    for target, attribute, local in self._imported(module)
-                    if attribute in {part.name, "*"} and target in leading
-                }
-                spelled = {part.name if local == "*" else local for local in spelled}
-                spelled.add(f".{part.name}")
             self._project.look_up(spelled)
             mentioning = _mentioning(module)
             for name in dict.fromkeys(n for w in sorted(spelled) for n in mentioning.get(w, ())):
                 if (user := Part(path, name)) != part:
                     yield user
+
+    def _called(self, part: Part, leading: Iterable[str]) -> dict[str, set[str]]:
+        """What a part is called in which file: an import may rename it, and another that again."""
+        called = {part.path: {part.name}}
+        todo, names = [part.name], {part.name}
+        for name in todo:
+            for path in leading:
+                module = self._files.module(path, name) if path != part.path else None
+                for target, attribute, local in self._imported(module) if module else ():
+                    if attribute in {name, "*"} and target in leading:
+                        here = name if local == "*" else local
+                        called.setdefault(path, set()).add(here)
+                        if here not in names:
+                            names.add(here)
+                            todo.append(here)
+        return called
 
     def _imported(self, module: Module) -> list[tuple[str, str | None, str]]:
         """What a file imports from where: the file, the name there, the name here."""

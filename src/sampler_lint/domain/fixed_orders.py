@@ -588,8 +588,13 @@ def may_be_told_not_to(model: Model, obj: Obj, call: Call) -> bool:
     )
 
 
-def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
-    """Whether no parameter that a test on the way to the draw asks for is false for it."""
+def is_asked_to_draw(
+    model: Model, obj: Obj, order: FixedOrder, *, among_several: bool = False
+) -> bool:
+    """Whether no parameter that a test on the way to the draw asks for is false for it.
+
+    Not even for one process of several, if ``among_several``.
+    """
     scope = order.draw.scope
     calls = [order.draw, *model.flow.callers(scope)]
     tests = (
@@ -609,8 +614,8 @@ def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
         constants = model.flow.constants(given) if given is not None else None
         if constants is not None and not any(constants):
             return False
-        is_sure = constants is not None and all(constants)
-        if given is not None and not is_sure and is_about_processes(model, given):
+        is_open = constants is None or (among_several and not all(constants))
+        if given is not None and is_open and is_about_processes(model, given):
             return False  # and which answer draws is not known
     return True
 

@@ -23,6 +23,7 @@ from sampler_lint.syntax.navigation import (
     blocks,
     children,
     expressions,
+    imported_by_call,
     is_main_guard,
     nodes_in,
     statements,
@@ -76,6 +77,7 @@ class Launches:
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
+        self._beside_started: dict[str, bool] = {}
         self._dead: dict[Part, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
@@ -150,6 +152,14 @@ class Launches:
         others = leading - {path}
         if others:
             return any(self._is_started(self._parts(each)) for each in self._may_start(others))
+        known = self._beside_started.get(path)
+        if known is None:
+            known = self._beside_started[path] = self._is_beside_started(path)
+        return known
+
+    def _is_beside_started(self, path: str) -> bool:
+        if any(f"/{folder}/" in path for folder in self._imported_by_name):
+            return False
         unit = self._project.imports.unit(path)
         beside = [
             each
@@ -158,8 +168,21 @@ class Launches:
             or self._project.imports.unit(each) == unit
         ]
         return not any(self._files.says(each, *_TAKES_ALL) for each in beside) and any(
-            _STARTED in {name for _, name in self._parts(each)} for each in self._may_start(beside)
+            _STARTED in _mentioned(module)
+            for each in self._may_start(beside)
+            if (module := self._files.module(each)) is not None
         )
+
+    @functools.cached_property
+    def _imported_by_name(self) -> set[str]:
+        """The folders of which files are imported by a name that is made when it runs."""
+        found = (self._files.module(path, "import_module") for path in self._project.files)
+        return {
+            package.replace(".", "/")
+            for module in found
+            for call in (module.facts.all_calls if module is not None else ())
+            if last_name(call.func) == "import_module" and (package := imported_by_call(call))
+        }
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
         """Those of the files that something may start: likely ones first."""

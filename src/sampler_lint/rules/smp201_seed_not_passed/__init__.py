@@ -307,7 +307,7 @@ def _draws_own_order(model: Model, dataset: Expr) -> bool:
         isinstance(value, Obj)
         and isinstance(value.cls, Class)
         and (order := order_of_items(model, value.cls)) is not None
-        and is_asked_to_draw(model, value, order)
+        and is_asked_to_draw(model, value, order, among_several=True)
         and _is_of_process(model, order.draw)
         for value in values
     )

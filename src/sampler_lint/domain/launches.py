@@ -23,7 +23,6 @@ from sampler_lint.syntax.navigation import (
     blocks,
     children,
     expressions,
-    imported_by_call,
     is_main_guard,
     nodes_in,
     statements,
@@ -54,9 +53,6 @@ from sampler_lint.workspace.project import Module, Project
 _STARTED, _LOADED = "if __name__", ""
 _PACKAGING = re.compile(rb"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)
 
-#: What finds the classes of a file that it imports by a name without naming them.
-_TAKES_ALL = ("getmembers", "__subclasses__")
-
 Placed: TypeAlias = "Name | Attr | Call | Scope"
 
 
@@ -77,7 +73,6 @@ class Launches:
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
-        self._beside_started: dict[str, bool] = {}
         self._dead: dict[Part, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
@@ -145,44 +140,12 @@ class Launches:
         )
 
     def _is_of_started(self, path: str, leading: set[str]) -> bool:
-        """Whether something starts what leads to a file.
-
-        Of a file that none imports: itself, or a file of its package or of a folder around it.
-        """
+        """Whether something starts what leads to a file, or the file itself that none imports."""
         others = leading - {path}
-        if others:
-            return any(self._is_started(self._parts(each)) for each in self._may_start(others))
-        known = self._beside_started.get(path)
-        if known is None:
-            known = self._beside_started[path] = self._is_beside_started(path)
-        return known
-
-    def _is_beside_started(self, path: str) -> bool:
-        if any(f"/{folder}/" in path for folder in self._imported_by_name):
-            return False
-        unit = self._project.imports.unit(path)
-        beside = [
-            each
-            for each in self._project.files
-            if path.startswith(os.path.dirname(each) + os.sep)
-            or self._project.imports.unit(each) == unit
-        ]
-        return not any(self._files.says(each, *_TAKES_ALL) for each in beside) and any(
-            _STARTED in _mentioned(module)
-            for each in self._may_start(beside)
-            if (module := self._files.module(each)) is not None
-        )
-
-    @functools.cached_property
-    def _imported_by_name(self) -> set[str]:
-        """The folders of which files are imported by a name that is made when it runs."""
-        found = (self._files.module(path, "import_module") for path in self._project.files)
-        return {
-            package.replace(".", "/")
-            for module in found
-            for call in (module.facts.all_calls if module is not None else ())
-            if last_name(call.func) == "import_module" and (package := imported_by_call(call))
-        }
+        if not others:
+            module = self._files.module(path)
+            return module is not None and _STARTED in _mentioned(module)
+        return any(self._is_started(self._parts(each)) for each in self._may_start(others))
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
         """Those of the files that something may start: likely ones first."""
@@ -472,13 +435,7 @@ def _looks_up_names(project: Project, module: Module) -> bool:
 
 
 def _is_installable(project: Project, module: Module) -> bool:
-    """Whether a file belongs to a package that is made to be installed.
-
-    What lies beside the packages is not: examples, tools, copies of other repositories.
-    """
-    top = module.folder
-    for _ in range(module.name.count(".") + module.is_package):
-        top = os.path.dirname(top)
+    """Whether a file belongs to a package that is made to be installed."""
     folder = module.folder
     while True:
         for name in ("setup.py", "pyproject.toml"):
@@ -487,9 +444,7 @@ def _is_installable(project: Project, module: Module) -> bool:
             except SourceError:
                 continue
             if name == "setup.py" or _PACKAGING.search(data):
-                place = os.path.relpath(top, folder).replace(os.sep, "/")
-                named = rb"""namespace|["'](?:\./)?%b/?["']""" % re.escape(place).encode()
-                return place in {".", "src"} or re.search(named, data) is not None
+                return True
         if folder == project.root or folder == os.path.dirname(folder):
             return False
         folder = os.path.dirname(folder)

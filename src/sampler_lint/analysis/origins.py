@@ -367,7 +367,8 @@ def contents(scope: Scope, container: Expr) -> Iterator[Expr]:
             yield from call.positional[PUTS[put.name] :][:1]
 
 
-def _stands_in(expr: Expr, otherwise: Scope) -> Scope:
+def _own_scope(expr: Expr, otherwise: Scope) -> Scope:
+    """The scope that an expression stands in, or another where nothing in it tells."""
     found = scope_of(expr)
     return otherwise if found is _NOWHERE else found
 
@@ -527,7 +528,7 @@ class _Slice:
                 is_missed = True
             else:
                 spread = [
-                    onward(step, Hop.CALLER, item, _stands_in(item, call.scope), held)
+                    onward(step, Hop.CALLER, item, _own_scope(item, call.scope), held)
                     for container, key in _unpacked_for(function, param, call)
                     for item, held in entries(self._flow, container, key)
                 ]

@@ -414,9 +414,22 @@ def orders_globally(model: Model, cls: Class) -> bool:
     ):
         return False
     return any(
-        library_drawn_from(model, call) is not None
+        library_drawn_from(model, call) is not None and not _is_inside_one(scope, call)
         for scope in own & reached(model, iterate)
         for call in ORDERS.calls_in(scope.calls)
+    )
+
+
+def _is_inside_one(scope: Scope, draw: Call) -> bool:
+    """Whether a draw orders the inside of a batch: ``shuffle(batch)``, then ``yield batch``."""
+    shuffled = shuffled_by(draw)
+    return (
+        isinstance(scope, Function)
+        and isinstance(shuffled, Name)
+        and any(
+            isinstance(given.value, Name) and given.value.id == shuffled.id and not given.delegates
+            for given in scope.yields
+        )
     )
 
 

@@ -97,6 +97,21 @@ def test_a_rule_that_fails_everywhere_ends(project, monkeypatch, capsys):
     assert len(told.err.splitlines()) == 1
 
 
+def test_what_several_rules_share_is_told_once(project, monkeypatch, capsys):
+    def check(self, model):
+        for loader in model.loaders:
+            raise KeyError(loader.name)
+        yield from ()
+
+    for code in ("SMP501", "SMP502", "SMP103"):
+        monkeypatch.setattr(type(RULES[code]), "check", check)
+    assert main(["--no-cache"]) == 2
+    errors = sorted(capsys.readouterr().err.splitlines())
+    assert [error.split(":")[1] for error in errors] == [" other.py", " train.py"]
+    for error in errors:
+        assert "SMP000 the rules SMP103, SMP501, SMP502 failed here, so their findings" in error
+
+
 def test_a_model_that_cannot_be_linked_is_told(project, monkeypatch, capsys):
     from sampler_lint.domain.model import Model
 

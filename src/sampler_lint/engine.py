@@ -423,7 +423,7 @@ def _judged(
                 (path, silenced, finding)
                 for silenced, finding in _of_file(tree, path, found, options, rules_here)
             ]
-    report.failures = [error for code in sorted(tree.failures) for error in tree.failures[code]]
+    report.failures = [each.told() for each in tree.failures]
     report.errors = dict(tree.project.errors)
     report.unparsed = {path for path in tree.project.files if not tree.project.is_parsed(path)}
     return report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,28 @@ if TYPE_CHECKING:
 CODE = "SMP000"
 
 
-def failure(
-    code: str, error: BaseException, project: Project, path: str | None = None
-) -> FileError:
+@dataclass
+class Failure:
+    """What went wrong at one place of a file, for all rules that it went wrong for."""
+
+    path: str
+    row: int | None
+    cause: str
+    traceback: str
+    codes: list[str]
+
+    def told(self) -> FileError:
+        """The line for it."""
+        rules = f"the rule{'s' if len(self.codes) > 1 else ''} {', '.join(sorted(self.codes))}"
+        findings = "their findings" if len(self.codes) > 1 else "its findings"
+        reason = (
+            f"{CODE} {rules} failed here, so {findings} are not complete ({self.cause}); "
+            "--show-traceback shows more"
+        )
+        return FileError(self.path, reason, self.row, self.traceback)
+
+
+def failure(code: str, error: BaseException, project: Project, path: str | None = None) -> Failure:
     """What is told when the rule ``code`` has raised ``error``: where it looked, and why it failed.
 
     The place in the user's code is what the rule was looking at when it failed, as far as the
@@ -30,12 +50,11 @@ def failure(
     place, row = _looked_at(error.__traceback__, project) or (asked, None)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     said = " ".join(str(error).split())
-    reason = (
-        f"{CODE} the rule {code} failed here, so its findings are not complete "
-        f"({type(error).__name__}{f': {said[:200]}' if said else ''}, at "
-        f"{os.path.basename(frame.filename)}:{frame.lineno}); --show-traceback shows more"
+    cause = (
+        f"{type(error).__name__}{f': {said[:200]}' if said else ''}, at "
+        f"{os.path.basename(frame.filename)}:{frame.lineno}"
     )
-    return FileError(place, reason, row, "".join(traceback.format_exception(error)))
+    return Failure(place, row, cause, "".join(traceback.format_exception(error)), [code])
 
 
 def _looked_at(raised: TracebackType | None, project: Project) -> tuple[str, int | None] | None:

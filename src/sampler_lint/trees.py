@@ -15,7 +15,6 @@ from sampler_lint.findings import (
     Applicability,
     Doubted,
     Edit,
-    FileError,
     Finding,
     Fix,
     Grade,
@@ -30,6 +29,7 @@ from sampler_lint.timings import Watch, counted
 if TYPE_CHECKING:
     from sampler_lint.domain.model import Model
     from sampler_lint.domain.tried import Tried
+    from sampler_lint.failures import Failure
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
     from sampler_lint.syntax.nodes import Node
@@ -206,7 +206,7 @@ class Tree:
         )
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
-        self.failures: dict[str, list[FileError]] = {}
+        self.failures: list[Failure] = []
         """Where rules failed, by code."""
         self._found: dict[str, list[tuple[str, Finding]]] = {}
         self._suspected: list[tuple[Rule, Suspect]] = []
@@ -405,9 +405,14 @@ class Tree:
         from sampler_lint.failures import failure
 
         told = failure(code, error, self.project, path)
-        known = self.failures.setdefault(code, [])
-        if all(told.path != other.path for other in known):
-            known.append(told)
+        here = [other for other in self.failures if other.path == told.path]
+        if any(code in other.codes for other in here):
+            return
+        for other in here:
+            if other.cause == told.cause:
+                other.codes.append(code)
+                return
+        self.failures.append(told)
 
     def guarded(self, code: str, said: Iterator[T], path: str | None = None) -> Iterator[T]:
         """What a rule says, up to where it fails: its own bug costs its findings, not the run.

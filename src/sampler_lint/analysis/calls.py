@@ -44,6 +44,7 @@ from sampler_lint.analysis.values import (
     Unknown,
     Value,
     View,
+    Why,
     made_in,
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_PARTIALS
@@ -196,7 +197,17 @@ class Calls(Passing):
                 self._on(self._expr(owner), read_any)
                 return
             attribute = named.value
-            self._on(self._expr(owner), lambda value: self._attribute(value, attribute, var))
+
+            def start(found: Var) -> None:
+                self._on(self._expr(owner), lambda value: self._attribute(value, attribute, found))
+
+            def known(value: Value) -> None:
+                # What nothing sets is the default.
+                undefined = isinstance(value, Unknown) and value.why is Why.UNDEFINED
+                if not (undefined and default):
+                    self._add(var, value)
+
+            self._on(self._get(("getattr", self._expr(owner), attribute), start), known)
 
         self._on(self._expr(name), read)
         for other in default[:1]:

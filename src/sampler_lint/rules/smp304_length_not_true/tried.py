@@ -74,9 +74,9 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     if (length is None and iterate is None) or _promises_nothing(model, length):
         return None
     trials = model.trials(cls)
-    flagged = [trial for trial in trials.varied if trial.is_flagged]
+    varied = [*(trial for trial in trials.varied if trial.is_flagged), *trials.larger]
     is_wrong = _is_wrong_apart if may_be_uneven(cls) else _is_wrong
-    trial = next(filter(is_wrong, (*trials.told, *flagged)), None)
+    trial = next(filter(is_wrong, (*trials.told, *varied)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
     guessed = [trial for trial in guessed if _is_true(trial) or not _fills_batches(trial)]
     grade = Grade.CERTAIN

@@ -133,7 +133,7 @@ def frameworks_session():
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
     "program",
-    [pytest.param(one, id=one.name) for file in FRAMEWORKS for one in [*programs(file)][::30]],
+    [pytest.param(one, id=one.name) for file in FRAMEWORKS for one in [*programs(file)][::60]],
 )
 def test_frameworks(program, tmp_path, frameworks_session):
     check(program, tmp_path, frameworks_session)

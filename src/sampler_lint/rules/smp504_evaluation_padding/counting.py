@@ -66,6 +66,8 @@ _SAVES = Concept(spelled=re.compile(r"save|write|dump", re.IGNORECASE))
 #: What brings together what the ranks have counted.
 TOGETHER = Concept(spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE))
 
+#: How a score is compared: what asks whether a sample was met before says ``in``.
+_ORDERS = frozenset({"Gt", "GtE", "Lt", "LtE"})
 _WITH_KEYS = frozenset({"DictComp", "SetComp"})
 
 
@@ -103,10 +105,17 @@ def _adds_up(model: Model, loop: For) -> bool:
 
 
 def _summed(loop: For) -> Iterator[Expr]:
-    """What the turns of a loop add to a sum."""
+    """What the turns of a loop add to a sum, or decide by whether to count one more."""
     for stmt in statements(loop.body):
         if isinstance(stmt, AugAssign) and stmt.op == "Add" and not is_of_one_turn(loop, stmt):
             yield stmt.value
+            if isinstance(stmt.value, Const):
+                yield from (
+                    around.test
+                    for around in stmt.ancestors()
+                    if isinstance(around, If) and loop.encloses(around)
+                    if isinstance(around.test, Compare) and _ORDERS.issuperset(around.test.ops)
+                )
 
 
 def _added(loop: For) -> Iterator[Expr]:

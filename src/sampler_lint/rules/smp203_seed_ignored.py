@@ -245,6 +245,8 @@ def _take_seed(model: Model, cls: Class, seeded: Seeded, editor: Editor) -> Fix 
     init = cls.method("__init__")
     if init is None or init.define is None or "seed" in init.bindings:
         return None
+    if cls not in model.built and any(each in model.built for each in model.flow.subclasses(cls)):
+        return None  # those that are made of it are built elsewhere, each in its own way
     if not _add_seed(model, editor, seeded, "seed") or not _keep_seed(model, cls, init, editor):
         return None
     take_seed(editor, init, "0")

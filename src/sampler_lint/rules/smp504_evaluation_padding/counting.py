@@ -152,7 +152,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
         return False
     if _counts(scope) or any(map(partial(_joins, model), scope.calls)):
         return True
-    if within is not None and _computes(model, scope, within):
+    if within is not None and computes(model, scope, within):
         return True
     if any(
         isinstance(stmt, AugAssign)
@@ -168,7 +168,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
     )
 
 
-def _computes(model: Model, scope: Function, within: Stmt) -> bool:
+def computes(model: Model, scope: Scope, within: Stmt) -> bool:
     """Whether an object that each turn of a loop calls is asked for the result: a metric."""
     called = [call.func for call in scope.calls_in(within)]
     told = [*called, *(func.value for func in called if isinstance(func, Attr))]

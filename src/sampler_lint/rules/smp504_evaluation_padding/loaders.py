@@ -36,6 +36,7 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     ADDS,
     COUNTING,
     TOGETHER,
+    computes,
     counts_inline,
     is_of_one_turn,
     names_drawn,
@@ -526,7 +527,7 @@ def _keeps_results(model: Model, found: Pass) -> bool:
         for arg in call.args
     ]
     kept += [stmt.value for stmt in statements(loop.body) if isinstance(stmt, AugAssign)]
-    return any(
+    return computes(model, found.scope, loop) or any(
         depends_on(model.flow, each, lambda e: isinstance(e, Name) and e.id in drawn) is not None
         for each in kept
     )

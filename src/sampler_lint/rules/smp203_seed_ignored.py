@@ -88,7 +88,10 @@ class SeedIgnored(Rule):
             if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
             found = list(ignores_seed(model, cls))
-            if found and (epoch_carries_seed(model, module) or orders_globally(model, cls)):
+            used = [c for c in (cls, *model.flow.subclasses(cls)) if c in model.built] or [cls]
+            if found and (
+                epoch_carries_seed(model, module) or all(orders_globally(model, c) for c in used)
+            ):
                 continue
             if not found and any(
                 _is_left_to_itself(model, *each) for each in model.loaded.get(cls, ())

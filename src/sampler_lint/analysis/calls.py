@@ -456,6 +456,15 @@ class Calls(Passing):
                 self._with_all_callers.add(function)
         return [call for call, _, _ in self._callers.get(function, ())]
 
+    def starters(self, function: object) -> list[Call]:
+        """Its callers, and the calls that run it in another process or thread."""
+        found = self.callers(function)
+        for call, target, _ in self.spawned.get(getattr(function, "name", ""), ()):
+            values = self.values(target)
+            if any(isinstance(v, FuncRef) and v.function is function for v in values):
+                found.append(call)
+        return found
+
     def callers_of(self, scope: Scope) -> Iterator[Scope]:
         """The scopes that call a function."""
         return (call.scope for call in self.callers(scope))

@@ -32,6 +32,10 @@ BARE_DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "IterableDataset
 #: Datasets that look samples up by their index.
 MAP_STYLE = ("torchvision.datasets.", TORCH_DATA + "TensorDataset")
 
+#: Where torchvision has its transforms, and how those are called that draw.
+TRANSFORMS = "torchvision.transforms."
+RANDOM_TRANSFORMS = ("Rand", "ColorJitter", "AutoAugment", "TrivialAugment", "AugMix")
+
 #: Functions that divide data with their global generator, and how to give them one.
 SPLITS = {
     TORCH_DATA + "random_split": ("torch", "generator", 2),

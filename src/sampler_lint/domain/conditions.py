@@ -72,7 +72,7 @@ def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
 
 
 def _excludes(
-    model: Model, through: Call, place: Stmt | Call, parameters_of: Function | None = None
+    model: Model, through: Call | None, place: Stmt | Call, parameters_of: Function | None = None
 ) -> bool:
     """The same, of the tests that ask for nothing but parameters of a function, if one is given."""
     for test, answer in tests(place):
@@ -83,8 +83,8 @@ def _excludes(
     return False
 
 
-def _is_never(model: Model, test: Expr, answer: bool, through: Call) -> bool:
-    """Whether a test is never answered so where a call passes what it does."""
+def _is_never(model: Model, test: Expr, answer: bool, through: Call | None) -> bool:
+    """Whether a test is never answered so where a call, or whatever runs it, passes that."""
     test, answer = upright((test, answer))
     if isinstance(test, Choice) and test.kind == ("and" if answer else "or"):
         return any(_is_never(model, option, answer, through) for option in test.options)
@@ -102,8 +102,15 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
         return False
     callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
     passing = [call for call in callers if _passes(model, call, objects)]
+    if not passing and _is_started_elsewhere(model, scope):
+        return _excludes(model, None, place, scope)  # by what it gets in another process, too
     through = passing or callers
     return bool(through) and all(_excludes(model, call, place, scope) for call in through)
+
+
+def _is_started_elsewhere(model: Model, function: Function) -> bool:
+    """Whether something runs a function in another process or thread, with what it gets there."""
+    return len(model.flow.starters(function)) > len(model.flow.callers(function))
 
 
 def is_never_built(model: Model, cls: Class) -> bool:
@@ -118,6 +125,7 @@ def is_settled(model: Model, test: Expr, scope: Scope) -> bool:
         return False
     callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
     found = [model.flow.constants(test, call) for call in callers]
+    found += [model.flow.constants(test)] if _is_started_elsewhere(model, scope) else []
     answers = {bool(value) for values in found for value in values or ()}
     return None not in found and len(answers) == 1
 

@@ -615,9 +615,24 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
     used = [body] if isinstance(body, For) else [*_until_training(body)]
     if _follows_eval(body) and not any(steps(model, scope, each) for each in used):
         return True
+    if _is_handed_to_test(model, inner) and not steps(model, scope, body):
+        return True
     names = (scope.name, model.module_of(scope).name.rpartition(".")[2])
     is_named = any(EVALUATES.says(name) or INFERS.says(name) for name in names)
     return is_named and not steps(model, scope, None) and evaluates(scope, body, None)
+
+
+def _is_handed_to_test(model: Model, inner: Pass) -> bool:
+    """Whether each turn hands its batch to what is named so, and computes no gradients."""
+    target = inner.stmt.target if isinstance(inner.stmt, For) else None
+    drawn = {n.id for n in walk(target) if isinstance(n, Name)} if target is not None else ()
+    return any(
+        EVALUATES.says(callee.name) and evaluates(callee, callee.body[0], None)
+        for call in inner.scope.calls_in(inner.stmt)
+        if any(isinstance(arg.value, Name) and arg.value.id in drawn for arg in call.args)
+        for callee in model.flow.callees(call)
+        if callee.body
+    )
 
 
 def _follows_eval(stmt: Stmt) -> bool:

@@ -45,7 +45,12 @@ def only_evaluates(model: Model, sampler: Obj) -> bool:
 def evaluated_in_sight(model: Model, loader: Obj) -> bool:
     """Whether passes over a loader are seen in its program, and each certainly only evaluates."""
     near = passes_near(model, loader.site.scope) if loader.site is not None else []
-    seen = [found for one in near for found in as_taken(model, one) if found.loader == loader]
+    seen = [
+        found
+        for one in near
+        for found in as_taken(model, one)
+        if found.loader == loader and getattr(found.scope, "cls", None) is not loader.cls
+    ]  # what its own class goes over is for somebody else
     return bool(seen) and all(pass_evaluates(model, found) for found in seen)
 
 

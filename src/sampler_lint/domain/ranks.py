@@ -7,9 +7,10 @@ from functools import partial
 from itertools import islice
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, part_of
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on, part_of
 from sampler_lint.analysis.reaching import surely_runs_before
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Value
+from sampler_lint.catalog.torch import MODULE_ITSELF
 from sampler_lint.domain.concepts import (
     DEVICES,
     ENVIRONMENT,
@@ -41,6 +42,19 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.project import Module
 
 _AVERAGING = frozenset(name.rpartition(".")[2] for name in catalog.AVERAGING)
+
+
+def says_where(step: Step) -> bool:
+    """Whether it only says where values lie, never which: ``data.to(device)``, ``device=``."""
+    call = step.towards.expr if step.towards is not None else None
+    return isinstance(call, Call) and any(
+        arg.value is step.expr
+        and (
+            arg.keyword in {"device", "map_location"}
+            or (isinstance(call.func, Attr) and call.func.name in MODULE_ITSELF)
+        )
+        for arg in call.args
+    )
 
 
 def kinds(model: Model, expr: Expr) -> set[str]:

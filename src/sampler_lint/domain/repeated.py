@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from sampler_lint.analysis.reaching import is_apart
-from sampler_lint.analysis.values import FuncRef, Obj
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import epoch_samplers, loops_over_stmt
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
@@ -91,10 +91,7 @@ def _leads_again(
     """
     if not isinstance(scope, Function) or scope in making:
         return False
-    callers = [*model.flow.callers(scope)]
-    for call, target, _ in model.flow.spawned.get(scope.name, ()):
-        if any(isinstance(v, FuncRef) and v.function is scope for v in model.flow.values(target)):
-            callers.append(call)
+    callers = model.flow.starters(scope)
     if not callers:
         return scope.name == "<lambda>" or (scope.cls is not None and scope.name.endswith("__"))
     for call in callers:

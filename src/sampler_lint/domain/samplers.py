@@ -83,8 +83,10 @@ def _is_number(model: Model, seed: Expr) -> bool:
 
 
 def _seeded_to_draw(model: Model, cls: Class) -> Iterator[Seeded]:
-    """The generators that the class's own methods seed and draw from."""
-    if not any(draws(scope) for scope in scopes_inside(cls)) and not _goes_over_draws(model, cls):
+    """The generators that the class's own methods seed and it, or one made of it, draws from."""
+    family = (cls, *model.flow.subclasses(cls))
+    is_drawn = any(draws(scope) for each in family for scope in scopes_inside(each))
+    if not is_drawn and not _goes_over_draws(model, cls):
         return
     for scope in scopes_inside(cls):
         if not isinstance(scope, Function):

@@ -1,4 +1,4 @@
-"""The loops that take batches from a generator, seen as the passes over the loader below it."""
+"""The loops that take batches from a generator, or an object that fetches them, seen as passes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from sampler_lint.analysis.origins import given_by
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
-from sampler_lint.syntax.navigation import holds, makes_iterator, walk
-from sampler_lint.syntax.nodes import Call, For, Function, Name, last_name
+from sampler_lint.syntax.navigation import holds, makes_iterator, same, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Expr,
+    For,
+    Function,
+    Name,
+    While,
+    last_name,
+)
 
 
 def as_taken(model: Model, found: Pass) -> Iterator[Pass]:
@@ -19,7 +29,7 @@ def as_taken(model: Model, found: Pass) -> Iterator[Pass]:
     on. Only of a generator that is given the loader, and where it is this loader that is given.
     """
     if not isinstance(found.scope, Function) or not found.scope.yields:
-        yield found
+        yield from [*_taken_from_holder(model, found)] or [found]
         return
     for call in model.flow.callers(found.scope):
         given = given_by(model.flow, call, found.source) if isinstance(found.source, Name) else None
@@ -31,6 +41,30 @@ def as_taken(model: Model, found: Pass) -> Iterator[Pass]:
         ):
             taken = Pass(call.stmt.scope, call.stmt, given, found.loader, given)
             yield from as_taken(model, taken)
+
+
+def _taken_from_holder(model: Model, found: Pass) -> Iterator[Pass]:
+    """The loops that ask an object for batches whose constructor began to go over the loader.
+
+    ``fetcher = Prefetcher(loader)``, and then ``while x is not None: x = fetcher.next()``.
+    """
+    scope = found.scope
+    if not isinstance(scope, Function) or scope.name != "__init__":
+        return
+    for call in model.flow.callers(scope):
+        made, given = call.stmt, given_by(model.flow, call, found.source)
+        if not isinstance(made, Assign) or made.value is not call or given is None:
+            continue
+        if not any(map(found.loader.may_be, model.flow.values(given))):
+            continue
+        for loop in made.block:
+            asking = call.scope.calls_in(loop) if isinstance(loop, While) else ()
+            if loop.order > made.order and any(_asks(each, made.targets) for each in asking):
+                yield Pass(call.scope, loop, given, found.loader, given)
+
+
+def _asks(call: Call, objects: list[Expr]) -> bool:
+    return isinstance(call.func, Attr) and any(same(call.func.value, each) for each in objects)
 
 
 def takes_one(found: Pass) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, ends, given_by, origins
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Partial, Value
+from sampler_lint.catalog.torch import RANDOM_TRANSFORMS, TRANSFORMS
 from sampler_lint.domain.concepts import (
     DRAW,
     EPOCH,
@@ -183,7 +184,7 @@ def _is_told(model: Model, end: Step, within: set[Scope]) -> bool:
 # --------------------------------------------------------------------------- what runs in workers
 
 
-def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
+def draw_in_workers(model: Model, dataset: Obj | ExtObj, library: str) -> Call | None:
     """A call that draws an item's numbers from a module's own generator."""
 
     def called(function: Function) -> list[Function]:
@@ -195,7 +196,16 @@ def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
         for call in function.calls:
             if _library(model, call) == library and _draws(call, library):
                 return call
+    transforms = (part for part in _parts(model, dataset) if isinstance(part, ExtObj))
+    if library == "torch":
+        return next((each.site for each in transforms if _is_random(each.dotted)), None)
     return None
+
+
+def _is_random(dotted: str) -> bool:
+    """Whether it is a transform of torchvision that draws, as all do by torch's generator."""
+    name = dotted.rpartition(".")[2]
+    return dotted.startswith(TRANSFORMS) and name.startswith(RANDOM_TRANSFORMS)
 
 
 def draw_of_copies(model: Model, dataset: Obj) -> Call | None:
@@ -258,10 +268,16 @@ def _draws(call: Call, library: str) -> bool:
 
 def parts(model: Model, value: Value) -> Iterator[Obj | FuncRef]:
     """What a worker's copy of a dataset consists of: objects and functions, transforms too."""
-    todo, seen = [(value, 0)], {value}
-    for part, depth in todo:
+    for part in _parts(model, value):
         if isinstance(part, FuncRef) or (isinstance(part, Obj) and isinstance(part.cls, Class)):
             yield part
+
+
+def _parts(model: Model, value: Value) -> Iterator[Value]:
+    """The same, with what libraries and containers put between."""
+    todo, seen = [(value, 0)], {value}
+    for part, depth in todo:
+        yield part
         if depth <= DEEPEST_WRAPPING:
             # A transform in lists of lists is reached by many ways: it is looked at once.
             inside = [each for each in _parts_inside(model, part) if each not in seen]

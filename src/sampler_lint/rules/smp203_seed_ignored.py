@@ -88,7 +88,10 @@ class SeedIgnored(Rule):
             if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
             found = list(ignores_seed(model, cls))
-            if found and (epoch_carries_seed(model, module) or orders_globally(model, cls)):
+            used = [c for c in (cls, *model.flow.subclasses(cls)) if c in model.built] or [cls]
+            if found and (
+                epoch_carries_seed(model, module) or all(orders_globally(model, c) for c in used)
+            ):
                 continue
             if not found and any(
                 _is_left_to_itself(model, *each) for each in model.loaded.get(cls, ())
@@ -245,6 +248,8 @@ def _take_seed(model: Model, cls: Class, seeded: Seeded, editor: Editor) -> Fix 
     init = cls.method("__init__")
     if init is None or init.define is None or "seed" in init.bindings:
         return None
+    if cls not in model.built and any(each in model.built for each in model.flow.subclasses(cls)):
+        return None  # those that are made of it are built elsewhere, each in its own way
     if not _add_seed(model, editor, seeded, "seed") or not _keep_seed(model, cls, init, editor):
         return None
     take_seed(editor, init, "0")

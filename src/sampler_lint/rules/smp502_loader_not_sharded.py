@@ -28,6 +28,7 @@ from sampler_lint.domain.ranks import (
     joined_before,
     kinds,
     knows_ranks,
+    says_where,
     starts,
 )
 from sampler_lint.domain.shares import numbers, one_rank, shares_out
@@ -315,7 +316,7 @@ def _taken_as_it_is(model: Model, hook: Function, loader: Obj) -> Suspect | None
         samplers or _may_shuffle(model, loader)
     ):
         return None
-    if depends_on(model.flow, dataset, PROCESSES.names) is not None:
+    if _is_by_rank(model, dataset):
         return None
     knows = taken_as_it_is(model, hook, loader)
     if knows is None:
@@ -354,7 +355,12 @@ def _unsharded(model: Model, loader: Obj) -> Grade | None:
         feeds_training(model, loader) is True and keeps_order(model, dataset)
     ):
         return None
-    return grade if depends_on(model.flow, dataset, PROCESSES.names) is None else None
+    return None if _is_by_rank(model, dataset) else grade
+
+
+def _is_by_rank(model: Model, expr: Expr) -> bool:
+    """Whether something comes of what tells processes apart, but for where its values lie."""
+    return depends_on(model.flow, expr, PROCESSES.names, sanitized=says_where) is not None
 
 
 def _grade_of_whole(model: Model, loader: Obj, dataset: Expr) -> Grade | None:
@@ -406,12 +412,12 @@ def _is_blind(model: Model, sampler: Expr) -> bool:
         return False
     blind = {cls for cls in classes if _knows_no_rank(model, cls)}
     if blind == classes:
-        return depends_on(model.flow, sampler, PROCESSES.names) is None
+        return not _is_by_rank(model, sampler)
     sites = _sites(model, sampler, blind)
     return bool(sites) and not any(
         site is None
         or not is_asked_for(model, site)
-        or any(depends_on(model.flow, arg.value, PROCESSES.names) for arg in site.args)
+        or any(_is_by_rank(model, arg.value) for arg in site.args)
         for site in sites
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import ExtObj, Obj
 from sampler_lint.catalog import Span
 from sampler_lint.domain.concepts import SEEDS_ONE
 from sampler_lint.domain.epochs import feeds_training
@@ -183,7 +183,8 @@ def _starts_anew(model: Model, loader: Obj) -> bool:
 def _drawn(model: Model, loader: Obj, library: str) -> Call | None:
     """A draw from the library's generator that an item of the loader's dataset makes."""
     for dataset in model.passed_to(loader, "dataset"):
-        drawn = draw_in_workers(model, dataset, library) if isinstance(dataset, Obj) else None
-        if drawn is not None:
-            return drawn
+        if isinstance(dataset, (Obj, ExtObj)):
+            drawn = draw_in_workers(model, dataset, library)
+            if drawn is not None:
+                return drawn
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import partial
 
 from sampler_lint import catalog
@@ -12,6 +12,7 @@ from sampler_lint.domain.concepts import GIVES_STATE, RESTORES, SAMPLER_ARGUMENT
 from sampler_lint.domain.copies import persists
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_state, reach
+from sampler_lint.domain.evaluated import evaluated_in_sight
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import outer_stores_beside
 from sampler_lint.domain.stale import (
@@ -66,15 +67,12 @@ def _kept_iterators(model: Model) -> Iterator[Suspect]:
     if not kept:
         return
     for call in model.epoch_setters:
-        target = _loader_of(call)
-        if target is None:
-            continue
-        for loader in model.flow.values(target):
-            if not isinstance(loader, Obj) or not isinstance(loader.cls, Class):
+        for loader in _loaders_told(model, call, kept):
+            store = kept.get(loader.cls) if isinstance(loader.cls, Class) else None
+            if store is None or not has_workers(model, loader) or _is_reset(model, call, loader):
                 continue
-            store = kept.get(loader.cls)
-            if store is None or not has_workers(model, loader) or _is_reset(model, call, target):
-                continue
+            if evaluated_in_sight(model, loader):
+                continue  # in which order that goes over the samples changes nothing
             if next(carriers(model, loader), None) is None:
                 continue
             why = (Related(model.place(store.scope, store.stmt), "the iterator is created here"),)
@@ -91,6 +89,19 @@ def _kept_iterators(model: Model) -> Iterator[Suspect]:
             break
 
 
+def _loaders_told(model: Model, call: Call, kept: Container[object]) -> list[Obj]:
+    """The loaders of some classes that a call tells the epoch, by themselves or by a sampler."""
+    target = _loader_of(call)
+    if target is not None:
+        return [value for value in model.flow.values(target) if isinstance(value, Obj)]
+    told = model.flow.values(call.func.value) if isinstance(call.func, Attr) else frozenset()
+    return [
+        loader
+        for loader in model.loaders
+        if loader.cls in kept and any(each.is_one_of(told) for each in carriers(model, loader))
+    ]
+
+
 def _loader_of(call: Call) -> Expr | None:
     """``L`` in ``L.sampler.set_epoch``, ``L.batch_sampler.set_epoch``, …"""
     func = call.func
@@ -104,16 +115,16 @@ def _loader_of(call: Call) -> Expr | None:
     return target if target is not func.value else None
 
 
-def _is_reset(model: Model, call: Call, loader: Expr) -> bool:
+def _is_reset(model: Model, call: Call, loader: Obj) -> bool:
     """Whether the loader is told to start over in the same block, right after the call."""
     if call.stmt is None:
         return False
     return any(
         isinstance(other.func, Attr)
-        and same(other.func.value, loader)
         and other.func.name != "set_epoch"
         and other.stmt is not None
         and other.stmt.block is call.stmt.block
+        and any(map(loader.may_be, model.flow.values(other.func.value)))
         for other in call.scope.calls
     )
 

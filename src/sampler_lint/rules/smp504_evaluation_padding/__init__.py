@@ -76,8 +76,9 @@ class EvaluationPadding(Rule):
         reported where a record of each sample is kept for somebody else to count, or the results go
         into files that are called after the samples. Also one over a loader with `drop_last=True`
         that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
-        Only `likely` of loaders that a hook gives a framework, as `test_dataloader`, and of
-        an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
+        Only `likely` of loaders that a hook gives a framework, as `test_dataloader`, of a pass
+        that a setting may end before (`if args.debug and step > 9: break`), and of an evaluation of
+        what Accelerate divides that calls `gather`, not `gather_for_metrics`.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or

@@ -66,6 +66,8 @@ _SAVES = Concept(spelled=re.compile(r"save|write|dump", re.IGNORECASE))
 #: What brings together what the ranks have counted.
 TOGETHER = Concept(spelled=re.compile(r"reduce|gather|sync|collect|broadcast|merge", re.IGNORECASE))
 
+#: How a score is compared: what asks whether a sample was met before says ``in``.
+_ORDERS = frozenset({"Gt", "GtE", "Lt", "LtE"})
 _WITH_KEYS = frozenset({"DictComp", "SetComp"})
 
 
@@ -103,10 +105,17 @@ def _adds_up(model: Model, loop: For) -> bool:
 
 
 def _summed(loop: For) -> Iterator[Expr]:
-    """What the turns of a loop add to a sum."""
+    """What the turns of a loop add to a sum, or decide by whether to count one more."""
     for stmt in statements(loop.body):
         if isinstance(stmt, AugAssign) and stmt.op == "Add" and not is_of_one_turn(loop, stmt):
             yield stmt.value
+            if isinstance(stmt.value, Const):
+                yield from (
+                    around.test
+                    for around in stmt.ancestors()
+                    if isinstance(around, If) and loop.encloses(around)
+                    if isinstance(around.test, Compare) and _ORDERS.issuperset(around.test.ops)
+                )
 
 
 def _added(loop: For) -> Iterator[Expr]:
@@ -143,7 +152,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
         return False
     if _counts(scope) or any(map(partial(_joins, model), scope.calls)):
         return True
-    if within is not None and _computes(model, scope, within):
+    if within is not None and computes(model, scope, within):
         return True
     if any(
         isinstance(stmt, AugAssign)
@@ -159,7 +168,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
     )
 
 
-def _computes(model: Model, scope: Function, within: Stmt) -> bool:
+def computes(model: Model, scope: Scope, within: Stmt) -> bool:
     """Whether an object that each turn of a loop calls is asked for the result: a metric."""
     called = [call.func for call in scope.calls_in(within)]
     told = [*called, *(func.value for func in called if isinstance(func, Attr))]

@@ -36,6 +36,7 @@ from sampler_lint.rules.smp504_evaluation_padding.counting import (
     ADDS,
     COUNTING,
     TOGETHER,
+    computes,
     counts_inline,
     is_of_one_turn,
     names_drawn,
@@ -52,6 +53,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     For,
+    If,
     Name,
     Node,
     Scope,
@@ -71,10 +73,18 @@ def batch_maker(model: Model, loader: Obj) -> Obj:
         for value in model.passed_to(loader, "batch_sampler")
         if not isinstance(value, Obj) or not excludes(model, value.through, value.site)
     ]
-    match given:
-        case [Obj(cls=cls) as one] if cls == BATCH_SAMPLER and one.site is not None:
-            return one
+    plain = [v for v in given if isinstance(v, Obj) and v.cls == BATCH_SAMPLER and v.site]
+    one = plain[0] if len(plain) == 1 else None
+    if one is not None and all(v is one or _goes_over(model, v, one) for v in given):
+        return one
     return loader
+
+
+def _goes_over(model: Model, value: Value, inner: Obj) -> bool:
+    """Whether an object of the tree was built over another: what repeats a batch sampler."""
+    site = value.site if isinstance(value, Obj) and isinstance(value.cls, Class) else None
+    given = [v for arg in (site.args if site else ()) for v in model.flow.values(arg.value)]
+    return any(isinstance(v, Obj) and v.site is inner.site for v in given)
 
 
 def may_drop_last(model: Model, loader: Obj) -> Expr | None:
@@ -277,7 +287,7 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
     scope = found.scope
     if _is_never_joined(model, found, sampler):
         return []
-    calls = model.flow.callers(scope)
+    calls = model.flow.starters(scope)
     built = [each for each in (sampler.site, sampler.through) if each is not None]
     made = [each for each in (found.loader.site, found.loader.through) if each is not None]
     if contradict(model, built, [found.stmt]) or any(
@@ -311,7 +321,7 @@ def _is_on_way(model: Model, built: list[Call], call: Call, judged: dict[Scope, 
     scope = call.scope
     if scope not in judged:
         judged[scope] = False  # a function that calls itself comes from elsewhere too
-        calls = model.flow.callers(scope)
+        calls = model.flow.starters(scope)
         judged[scope] = not calls or any(_is_on_way(model, built, c, judged) for c in calls)
     return judged[scope]
 
@@ -344,7 +354,8 @@ def cut_off(model: Model) -> Iterator[Suspect]:
         if given is None or padding_sampler(model, loader) is not None:
             continue
         for found in _passes_of(model, site):
-            if found.stmt in seen or _ends_early(found.stmt):
+            stops = _breaks(found.stmt)
+            if found.stmt in seen or not all(_is_by_setting(found.stmt, stop) for stop in stops):
                 continue
             is_named = sums_up(model, found.scope, found.stmt)
             if not (is_named or _keeps_results(model, found)) or any(
@@ -361,7 +372,8 @@ def cut_off(model: Model) -> Iterator[Suspect]:
             if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
                 continue
             seen.add(found.stmt)
-            yield _leaves_out(model, maker.site or site, given, found.scope, found.stmt)
+            grade = Grade.LIKELY if stops else Grade.CERTAIN
+            yield _leaves_out(model, maker.site or site, given, found.scope, found.stmt, grade)
 
 
 def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
@@ -515,7 +527,7 @@ def _keeps_results(model: Model, found: Pass) -> bool:
         for arg in call.args
     ]
     kept += [stmt.value for stmt in statements(loop.body) if isinstance(stmt, AugAssign)]
-    return any(
+    return computes(model, found.scope, loop) or any(
         depends_on(model.flow, each, lambda e: isinstance(e, Name) and e.id in drawn) is not None
         for each in kept
     )
@@ -540,6 +552,23 @@ def _passes_by_site(model: Model, near: Scope) -> dict[Call, list[Pass]]:
     return by_site
 
 
-def _ends_early(loop: Stmt) -> bool:
-    """Whether a loop over the batches stops before the last one on purpose."""
-    return any(isinstance(stmt, Simple) and stmt.kind == "break" for stmt in statements([loop]))
+def _breaks(loop: Stmt) -> list[Stmt]:
+    """Where a loop over the batches stops before the last one on purpose."""
+    return [s for s in statements([loop]) if isinstance(s, Simple) and s.kind == "break"]
+
+
+def _is_by_setting(loop: Stmt, stop: Stmt) -> bool:
+    """Whether a loop stops only where something says so that no turn changes: ``args.debug``."""
+    around = [each for each in stop.ancestors() if loop.encloses(each)]
+    inside = {each.test for each in around if isinstance(each, If)}
+    return any(
+        not any(isinstance(node, Name) and _is_bound_in(loop, node) for node in walk(each))
+        for test, answer in tests(stop)
+        if test in inside
+        for each in (operands(test) if answer else [test])
+    )
+
+
+def _is_bound_in(loop: Stmt, name: Name) -> bool:
+    found = (each.stmt for each in name.scope.bindings.get(name.id, ()))
+    return any(stmt is loop or (stmt is not None and loop.encloses(stmt)) for stmt in found)

@@ -25,6 +25,7 @@ from sampler_lint.domain.epoch_calls import (
     Carrier,
     EpochSet,
     EpochSets,
+    another_arm_sets,
     as_made,
     called_epoch_sets,
     given_to,
@@ -118,7 +119,8 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
     if hook is not None:
         return _Setter(str(model.place(hook.scope, hook)))
     for scope, node, _ in _epoch_sets(model).concerning(_made_by_torch(model, found), ()):
-        if may_act_in(model, found, scope, node) and not _is_expected(model, node):
+        is_told = isinstance(node, Call) and not another_arm_sets(node)
+        if is_told and may_act_in(model, found, scope, node) and not _is_expected(model, node):
             return _Setter(str(model.place(scope, node)), misses=True)
     return None
 

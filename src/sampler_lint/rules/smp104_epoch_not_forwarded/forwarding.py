@@ -64,15 +64,25 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
     left = any(part is None for _, part in found)
     for suspect, part in found:
         if part is not None:
-            together = tuple(
+            group = [
                 each
                 for _, each in found
                 if each is not None
                 and each.own is part.own
                 and (part.own is not None or each.inner.owner is part.inner.owner)
+            ]
+            together = tuple(
+                each
+                for each in group
+                if not any(_is_among(each.inner, other.inner) for other in group)
             )
             suspect.fix = partial(forward, state, together, left=left)
         yield suspect
+
+
+def _is_among(one: Inner, other: Inner) -> bool:
+    """Whether all that is held there is also held in a list, by which it is told."""
+    return other.many and not one.many and one.values <= other.values
 
 
 def _each_untold(model: Model, state: EpochState) -> Iterator[tuple[Suspect, Part | None]]:

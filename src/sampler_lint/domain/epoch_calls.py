@@ -677,3 +677,20 @@ def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:
 def guards(call: Call) -> list[If]:
     """The ``if`` statements around a call, innermost first."""
     return [] if call.stmt is None else [s for s in call.stmt.ancestors() if isinstance(s, If)]
+
+
+def another_arm_sets(call: Call) -> bool:
+    """Whether another arm of the ``if``, ``elif`` or ``else`` around it sets an epoch, too."""
+    for guard in guards(call):
+        for other in call.scope.calls_in(guard):
+            if SETS_EPOCH.names(other.func) and _block(guard, other) is not _block(guard, call):
+                return True
+        if not isinstance(guard.parent, If) or guard.parent.orelse != [guard]:
+            return False
+    return False
+
+
+def _block(guard: If, call: Call) -> list[Stmt]:
+    """The block of an ``if`` that holds a call in it."""
+    is_in = call.stmt is not None and any(stmt.encloses(call.stmt) for stmt in guard.body)
+    return guard.body if is_in else guard.orelse

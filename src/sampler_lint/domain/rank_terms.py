@@ -26,7 +26,7 @@ from sampler_lint.analysis.origins import (
     read_of,
     stored,
 )
-from sampler_lint.analysis.values import FuncRef
+from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, FIRST_RANK, RANK
 from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
@@ -262,6 +262,8 @@ def _sources(model: Model, expr: Expr, scope: Scope) -> Iterator[Step]:
 def _no_int(model: Model, step: Step) -> str | None:
     """Why the end of a way is no int."""
     kind, expr = _kind(step), step.expr
+    if _is_of_numpy(model, expr) and not _is_converted(step):
+        return f"{model.place(step.scope, expr)}: `{unparse(expr)}` is no int of Python"
     is_number = isinstance(expr, Const) and type(expr.value) is int
     is_wrong = kind == "text" or (kind == "literal" and not (is_number or _gives_way(step)))
     if not is_wrong or step.decides or _is_converted(step):
@@ -311,6 +313,19 @@ def _is_source(model: Model, step: Step) -> bool:
 def _is_converted(step: Step) -> bool:
     """Whether a number is computed from it."""
     return any(each.hop is Hop.ARGUMENT for each in step.way())
+
+
+def _is_of_numpy(model: Model, expr: Expr) -> bool:
+    """Whether it is a number of numpy's, which a sum may overflow; what that draws is none."""
+    made = expr
+    while isinstance(made, Index):
+        made = made.value
+    return isinstance(made, Call) and any(
+        isinstance(value, Ext)
+        and value.dotted.startswith("numpy.")
+        and not (made is expr and value.dotted.startswith("numpy.random."))
+        for value in model.flow.values(made.func)
+    )
 
 
 def _gives_way(step: Step) -> bool:

@@ -417,8 +417,12 @@ class Editor:
         return self.insert_after(above, f"import {name}")
 
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
-        """Take out a statement, which stands on lines of its own."""
-        return self._put(*self._whole_lines(stmt, with_comments), "")
+        """Take out a statement, which stands on lines of its own, and one of two gaps around it."""
+        start, end = self._whole_lines(stmt, with_comments)
+        above = re.search(r"(?<=\n)(?:[ \t]*\r?\n)+\Z", self.source.text[:start])
+        if above and re.match(r"[ \t]*(?:\r?\n|\Z)", self.source.text[end:]):
+            start = above.start()
+        return self._put(start, end, "")
 
     def forget(self, read: Expr) -> Editor:
         """Take out the assignment of a function's variable of which ``read`` is the only read.

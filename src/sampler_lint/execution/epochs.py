@@ -72,6 +72,8 @@ class EpochTrial(NamedTuple):
     """Whether the epoch changes nothing while all seeds are what they are by default."""
     keeps_first: bool = False
     """Whether the first pass draws, by whatever, and all others yield the same without a draw."""
+    lumps: bool = False
+    """Whether epochs that follow one another are drawn by the same seeds."""
 
 
 class _Pass(NamedTuple):
@@ -175,6 +177,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         tuple(sorted(kept)),
         any(trial.idle_by_default for trial in trials),
         all(trial.keeps_first for trial in trials),
+        bool(drawing) and all(trial.lumps for trial in drawing),
     )
 
 
@@ -250,7 +253,8 @@ def _with(
         idle = drawn if all(p.draws for p in passes) else Idle.UNUSED
     held = frozen and built
     trial = EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
-    return trial._replace(keeps_first=repeats and first.draws > 0)
+    lumps = draws and any(one.trace == other.trace for one, other in itertools.pairwise(passes[:3]))
+    return trial._replace(keeps_first=repeats and first.draws > 0, lumps=lumps)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: bool = True) -> _Pass:

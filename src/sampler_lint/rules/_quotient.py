@@ -153,7 +153,21 @@ def _raises_quotient(stmt: Stmt, quotient: Quotient) -> bool:
 
 
 def unchanged_between(scope: Scope, quotient: Quotient, stmt: Stmt) -> bool:
-    """Whether nothing assigns the quotient, the count or the parts between the two.
+    """Whether nothing assigns the quotient, the count or the parts between the two."""
+    parts = (quotient.target, quotient.count, quotient.parts)
+    return not any(
+        same(target, part) for target in _assigned_between(scope, quotient, stmt) for part in parts
+    )
+
+
+def spelled_as_before(scope: Scope, quotient: Quotient, stmt: Stmt) -> bool:
+    """Whether the count, written out again, is what it was: all that it is made of stays."""
+    assigned = [*_assigned_between(scope, quotient, stmt)]
+    return not any(same(target, node) for target in assigned for node in walk(quotient.count))
+
+
+def _assigned_between(scope: Scope, quotient: Quotient, stmt: Stmt) -> Iterator[Expr]:
+    """What is assigned between the two.
 
     What a loop around the remainder assigns further down comes between them from its second turn.
     """
@@ -164,16 +178,8 @@ def unchanged_between(scope: Scope, quotient: Quotient, stmt: Stmt) -> bool:
     ]
     for other in statements(scope.body):
         is_between = quotient.stmt.order < other.order < stmt.order
-        if not is_between and not any(loop.encloses(other) for loop in again):
-            continue
-        targets: list[Expr] = []
-        if isinstance(other, Assign):
-            targets = other.targets
-        elif isinstance(other, AugAssign):
-            targets = [other.target]
-        for target in targets:
-            if any(
-                same(target, part) for part in (quotient.target, quotient.count, quotient.parts)
-            ):
-                return False
-    return True
+        if is_between or any(loop.encloses(other) for loop in again):
+            if isinstance(other, Assign):
+                yield from other.targets
+            elif isinstance(other, AugAssign):
+                yield other.target

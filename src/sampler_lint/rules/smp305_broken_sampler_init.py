@@ -64,7 +64,8 @@ class BrokenSamplerInit(Rule):
     Fix safety:
         Safe for the argument, which is dropped, where the repository's requirements say that
         torch is 2.1 or newer: torch never stored it, and 2.0 or older requires it. Otherwise
-        unsafe, and also if the argument is itself a call, which may have an effect, and if a
+        unsafe, and also if the argument is itself a call, which may have an effect, if it is all
+        that is passed (`*args`), of which too much would no longer be refused, and if a
         derived class lets `super()` reach another `__init__`. Safe for `self.epoch = 0`, torch's
         own first value. Unsafe for the missing call, which gets the arguments of the same names,
         and for a `__len__` that raises TypeError, which is defined where `BatchSampler.__len__`
@@ -193,11 +194,13 @@ def _drop(call: Call, extra: list[Arg], versions: Range, is_needed: bool, editor
     effect = any(isinstance(node, Call) for arg in extra for node in walk(arg.value))
     # torch 2.0 demands the argument that torch 2.10 refuses.
     demanded = versions.may_be(DEMANDS_DATA_SOURCE)
-    applicability = Applicability.UNSAFE if effect or demanded or is_needed else Applicability.SAFE
     editor.drop_arguments(call, len(call.args) - len(extra))
-    why = "torch 2.0 and older ask for it"
+    why = "torch 2.0 and older ask for it" if demanded else ""
+    if any(arg.stars for arg in extra):
+        why = "what is passed too much would no longer be refused"
     if effect or is_needed:
         why = "it may have an effect" if effect else "another `__init__` may take it"
+    applicability = Applicability.UNSAFE if why else Applicability.SAFE
     return editor.fix("Drop the argument", applicability, why)
 
 

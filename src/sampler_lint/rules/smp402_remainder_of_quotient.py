@@ -9,7 +9,7 @@ from sampler_lint.domain.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORK
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Related
+from sampler_lint.findings import Applicability, Related
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._quotient import (
@@ -18,6 +18,7 @@ from sampler_lint.rules._quotient import (
     hands_out_leftovers,
     quotients,
     remainders,
+    spelled_as_before,
     unchanged_between,
 )
 from sampler_lint.syntax.navigation import nodes_in, same, statements
@@ -53,7 +54,7 @@ class RemainderOfQuotient(Rule):
 
     Fix safety:
         Safe: `q` is replaced by `n`, as named where `q` is assigned. Nothing assigns `q`, `n` or
-        `k` in between.
+        `k` in between. Unsafe where `n` is an expression, of which something is assigned there.
 
     How it is proved:
         Invariant `coverage`: before the fix the parts together miss samples (or claim a
@@ -95,10 +96,13 @@ class RemainderOfQuotient(Rule):
                     and (always or _splits_data(quotient))
                     and not _is_divided_again(scope, quotient)
                 ):
-                    yield self._suspect(module, remainder, quotient)
+                    is_kept = spelled_as_before(scope, quotient, remainder.stmt)
+                    yield self._suspect(module, remainder, quotient, is_kept=is_kept)
                     break
 
-    def _suspect(self, module: Module, remainder: Remainder, quotient: Quotient) -> Suspect:
+    def _suspect(
+        self, module: Module, remainder: Remainder, quotient: Quotient, *, is_kept: bool
+    ) -> Suspect:
         source = module.source
         operand = text_of(source, remainder.operand)
         count = text_of(source, quotient.count)
@@ -107,7 +111,9 @@ class RemainderOfQuotient(Rule):
         why = (Related(module.place(quotient.stmt), "quotient taken here"),)
 
         text = count if _is_atom(quotient.count) else f"({count})"
-        fix = replacing(remainder.operand, text, f"Take the remainder of `{count}`")
+        safe = Applicability.SAFE if is_kept else Applicability.UNSAFE
+        title, why_not = f"Take the remainder of `{count}`", f"`{count}` has changed by then"
+        fix = replacing(remainder.operand, text, title, safe, why_not)
         return Suspect(
             module,
             remainder.operand,

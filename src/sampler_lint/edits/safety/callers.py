@@ -85,9 +85,15 @@ def _not_passed(
             ):
                 return f"`{name}` has another name in {shown}"
         if isinstance(cls, ast.ClassDef):
-            for call in _indirect(tree, name):
-                if not _passes(call, parameter):
-                    return f"{_place(shown, call)} does not pass `{parameter}`"
+            for node in _indirect(tree, name):
+                call = tree.parents[node]
+                if isinstance(call, ast.Call) and call.func is node:
+                    if not _passes(call, parameter):
+                        return f"{_place(shown, call)} does not pass `{parameter}`"
+                    continue
+                is_read = isinstance(call, (ast.Attribute, ast.Compare, ast.FormattedValue))
+                if not is_read and not _is_harmless(tree, node):
+                    return f"{_place(shown, node)} hands on `{name}`, as to build another"
     return None
 
 
@@ -312,25 +318,22 @@ def _passes(call: ast.Call, parameter: str) -> bool:
     )
 
 
-def _indirect(tree: Tree, name: str) -> Iterator[ast.Call]:
-    """The calls that build the class without its name: ``cls(…)`` and ``super().__init__(…)``."""
+def _indirect(tree: Tree, name: str) -> Iterator[ast.expr]:
+    """What builds the class without its name: ``cls``, ``type(self)``, ``super().__init__``."""
     for cls in all_nodes(tree.root):
         if not isinstance(cls, ast.ClassDef):
             continue
         derived = any(_names_it(base, name) for base in cls.bases)
         if not derived and cls.name != name:
             continue
-        for call in all_nodes(cls):
-            if not isinstance(call, ast.Call):
-                continue
-            func = call.func
+        for node in all_nodes(cls):
             if (
-                (isinstance(func, ast.Name) and func.id == "cls")
-                or (isinstance(func, ast.Attribute) and func.attr == "__class__")
-                or (isinstance(func, ast.Call) and ast.unparse(func.func) == "type")
-                or (derived and isinstance(func, ast.Attribute) and func.attr == "__init__")
+                (isinstance(node, ast.Name) and node.id == "cls")
+                or (isinstance(node, ast.Attribute) and node.attr == "__class__")
+                or (isinstance(node, ast.Call) and ast.unparse(node.func) == "type")
+                or (derived and isinstance(node, ast.Attribute) and node.attr == "__init__")
             ):
-                yield call
+                yield node
 
 
 def _place(shown: str, node: ast.AST) -> str:

@@ -210,7 +210,10 @@ def other_readers(changed: Changed) -> str | None:
 
 
 def other_uses(changed: Changed) -> str | None:
-    """An attribute that is given another value, and read in more places than one."""
+    """An attribute that is given a part of its old value, and read in more places than one.
+
+    One of them may be what the rest was for; something else in its place is meant for all.
+    """
     for old, new in changed.same.items():
         if not isinstance(old, ast.Assign) or not isinstance(new, ast.Assign):
             continue
@@ -218,6 +221,8 @@ def other_uses(changed: Changed) -> str | None:
         if not isinstance(target, ast.Attribute) or ast.dump(old.value) == ast.dump(new.value):
             continue
         if ast.dump(old.targets[0]) != ast.dump(target) or not isinstance(old.value, ast.BinOp):
+            continue
+        if not _read_in(new.value) <= _read_in(old.value):
             continue
         reads = [
             one
@@ -228,6 +233,11 @@ def other_uses(changed: Changed) -> str | None:
         if len(reads) > 1:
             return f"`{ast.unparse(target)}` is also read in line {reads[0].lineno}"
     return None
+
+
+def _read_in(value: ast.expr) -> set[str]:
+    """The variables and attributes that an expression reads."""
+    return {ast.dump(one) for one in ast.walk(value) if isinstance(one, (ast.Name, ast.Attribute))}
 
 
 def _tells(tree: Tree, name: ast.Name) -> bool:

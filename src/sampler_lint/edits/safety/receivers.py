@@ -562,6 +562,9 @@ def _refuses_epoch(model: Model, value: Obj) -> str | None:
             is_beside = scope.name not in PROTOCOL and scope.name != "__init__"
             if is_beside and isinstance(scope, Function) and scope.cls is method.cls is not None:
                 return f"`{value.name}.set_epoch` undoes what `{scope.name}` sets"
+    trial = model.epoch_trial(value.cls) if isinstance(value.cls, Class) else None
+    if trial is not None and trial.lumps:
+        return f"`{value.name}.set_epoch` gives epochs that follow one another the same order"
     return None
 
 

@@ -21,9 +21,11 @@ from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.epoch_calls import (
+    Built,
     Carrier,
     EpochSet,
     EpochSets,
+    another_arm_sets,
     as_made,
     called_epoch_sets,
     given_to,
@@ -35,7 +37,13 @@ from sampler_lint.domain.epoch_calls import (
 )
 from sampler_lint.domain.epoch_state import epoch_state, reach, wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
-from sampler_lint.domain.model import DATA_LOADER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import (
+    BATCH_SAMPLER,
+    DATA_LOADER,
+    DISTRIBUTED_SAMPLER,
+    Model,
+    scopes_inside,
+)
 from sampler_lint.limits import MOST_CALLERS
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._expected import is_expected
@@ -108,7 +116,22 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         if not forwards and runs:
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
-    return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+    if hook is not None:
+        return _Setter(str(model.place(hook.scope, hook)))
+    for scope, node, _ in _epoch_sets(model).concerning(_made_by_torch(model, found), ()):
+        is_told = isinstance(node, Call) and not another_arm_sets(node)
+        if is_told and may_act_in(model, found, scope, node) and not _is_expected(model, node):
+            return _Setter(str(model.place(scope, node)), misses=True)
+    return None
+
+
+def _made_by_torch(model: Model, found: EpochLoop) -> Iterator[Built]:
+    """The batch sampler around the sampler of a loader, whose ``set_epoch`` SMP103 misses."""
+    loader = found.inner.loader
+    if not model.passed_to(loader, "batch_sampler"):
+        for value in model.flow.ask_field(loader, "batch_sampler"):
+            if isinstance(value, Obj) and value.cls == BATCH_SAMPLER:
+                yield value.cls, value.site
 
 
 def _given_beside(model: Model, loader: Obj, reached: Carrier) -> Iterator[Value]:
@@ -217,16 +240,17 @@ def _misses(model: Model, receiver: Expr, reached: Carrier) -> bool:
 
 def _raises_unseen(model: Model, node: Node, values: frozenset[Value]) -> bool:
     """Whether nothing that the call is made on has a ``set_epoch``, and its error is caught."""
-    return (
-        isinstance(node, Call)
-        and all(
-            isinstance(value, Obj)
-            and model.role(value) == "loader"
-            and model.flow.method(value.cls, "set_epoch") is None
-            for value in values
-        )
-        and is_expected(model, node, AttributeError)
-    )
+    return all(
+        isinstance(value, Obj)
+        and model.role(value) == "loader"
+        and model.flow.method(value.cls, "set_epoch") is None
+        for value in values
+    ) and _is_expected(model, node)
+
+
+def _is_expected(model: Model, node: Node) -> bool:
+    """Whether it is a call of which the program awaits that there is no such method."""
+    return isinstance(node, Call) and is_expected(model, node, AttributeError)
 
 
 def _forwards(model: Model, value: Obj, ours: Set[Obj], data: Set[Value], seen: set[Class]) -> bool:

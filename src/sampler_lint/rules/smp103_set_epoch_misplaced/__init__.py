@@ -59,7 +59,8 @@ class SetEpochMisplaced(Rule):
         before the branch that only one rank takes, or only lacks its parentheses. Unsafe where it
         becomes a handler of ignite's `Events.EPOCH_STARTED`: other handlers may rely on the order.
         Unsafe, too, where samples may be read between its old and its new place, or where its guard
-        decides about other lines; where the order would no longer depend on a seed or an offset
+        decides about other lines; where a turn makes another pass, which trains nothing and may be
+        meant to read one order; where the order would no longer depend on a seed or an offset
         that it was told; where a number is told in a loop that counts something else than epochs;
         and where `persistent_workers` is dropped, for it takes time to
         start workers in each epoch.

@@ -7,9 +7,9 @@ from functools import partial
 
 from sampler_lint.analysis.asked import is_one, tests
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.concepts import ASKS_KIND, SETS_EPOCH
+from sampler_lint.domain.concepts import ASKS_KIND
 from sampler_lint.domain.conditions import contradict
-from sampler_lint.domain.epoch_calls import carriers, guards
+from sampler_lint.domain.epoch_calls import another_arm_sets, carriers, guards
 from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -56,7 +56,7 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
             return None
         paths |= found
     guard = _asks(call, receiver)
-    if guard and _another_arm_sets(call):
+    if guard and another_arm_sets(call):
         return None
     path = min(paths, key=lambda each: (len(each), each))
     held = [v for v in model.flow.values(loader) if not isinstance(v, Lit)]
@@ -195,7 +195,7 @@ def _point_at(
 
 def _never_guarded(model: Model, call: Call) -> Suspect | None:
     """``if isinstance(x, C)`` around the call, where ``x`` is certainly no ``C``."""
-    if _another_arm_sets(call):
+    if another_arm_sets(call):
         return None
     nothing: tuple[If, ...] = ()
     for guard in inherited(call.stmt, _asked_of, nothing) if call.stmt is not None else nothing:
@@ -219,23 +219,6 @@ def _never_guarded(model: Model, call: Call) -> Suspect | None:
                 advice="test for the class it has, or for `set_epoch` itself",
             )
     return None
-
-
-def _another_arm_sets(call: Call) -> bool:
-    """Whether another arm of the ``if``, ``elif`` or ``else`` around it sets an epoch, too."""
-    for guard in guards(call):
-        for other in call.scope.calls_in(guard):
-            if SETS_EPOCH.names(other.func) and _block(guard, other) is not _block(guard, call):
-                return True
-        if not isinstance(guard.parent, If) or guard.parent.orelse != [guard]:
-            return False
-    return False
-
-
-def _block(guard: If, call: Call) -> list[Stmt]:
-    """The block of an ``if`` that holds a call in it."""
-    is_in = call.stmt is not None and any(stmt.encloses(call.stmt) for stmt in guard.body)
-    return guard.body if is_in else guard.orelse
 
 
 def _asked_of(around: tuple[If, ...], stmt: Stmt) -> tuple[If, ...]:

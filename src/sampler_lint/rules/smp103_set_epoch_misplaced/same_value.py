@@ -13,7 +13,7 @@ from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, SAMPLER, SETS
 from sampler_lint.domain.counters import is_shared
 from sampler_lint.domain.epoch_calls import builds, epoch_samplers, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
-from sampler_lint.domain.epochs import EpochLoop, starts_for_ever, steps_in
+from sampler_lint.domain.epochs import EpochLoop, loops_over, starts_for_ever, steps_in, trains
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
@@ -93,8 +93,17 @@ def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     is_plain = is_of_turns(loop, argument) or bool(model.flow.constants(argument))
     if epoch is not None and not EPOCH.is_mentioned(argument):
         is_plain = is_plain and not _counts_others(loop, epoch)
+    is_plain = is_plain and not _is_evaluated_beside(model, found)
     safe = Applicability.SAFE if is_plain else Applicability.UNSAFE
     return _repeated(model, loop, call, safe)
+
+
+def _is_evaluated_beside(model: Model, found: EpochLoop) -> bool:
+    """Whether a turn makes another pass, which may be meant to read the same samples each time."""
+    return any(
+        each.loop is found.loop and each.inner != found.inner and not trains(model, each)
+        for each in loops_over(model, found.inner.loader)
+    )
 
 
 def last_word(model: Model, found: EpochLoop, calls: list[Call]) -> Call | None:

@@ -56,9 +56,10 @@ class EpochNotForwarded(Rule):
         replays epoch 0). No error is raised.
 
     Fix safety:
-        Safe where everything that the wrapper holds is known and has a `set_epoch`, where the
-        epoch is added to one plain seed, and where the one seeded generator is passed to the one
-        draw. Unsafe, with a `hasattr` guard, where it may be another
+        Safe where everything that the wrapper holds is known and has a `set_epoch`, all of which
+        one fix tells, where the epoch is added to one plain seed, and where the one seeded
+        generator is passed to the one draw. No fix where the wrapper keeps the order that it has
+        first drawn from what it holds. Unsafe, with a `hasattr` guard, where it may be another
         object, where a method is added that nothing calls yet, where the seed also decides which
         part of the data is read, and where it may be no int (none, a text, a list).
 

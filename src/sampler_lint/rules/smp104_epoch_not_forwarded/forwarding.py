@@ -29,7 +29,12 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Place, Related
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
+from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
+    Carrier,
+    Part,
+    forward,
+    own_setter,
+)
 from sampler_lint.syntax.navigation import holds, on_super, self_class, self_stores, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -55,6 +60,33 @@ if TYPE_CHECKING:
 
 def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
     """A wrapper whose ``set_epoch`` stops at itself."""
+    found = list(_each_untold(model, state))
+    left = any(part is None for _, part in found)
+    for suspect, part in found:
+        if part is not None:
+            group = [
+                each
+                for _, each in found
+                if each is not None
+                and each.own is part.own
+                and (part.own is not None or each.inner.owner is part.inner.owner)
+            ]
+            together = tuple(
+                each
+                for each in group
+                if not any(_is_among(each.inner, other.inner) for other in group)
+            )
+            suspect.fix = partial(forward, state, together, left=left)
+        yield suspect
+
+
+def _is_among(one: Inner, other: Inner) -> bool:
+    """Whether all that is held there is also held in a list, by which it is told."""
+    return other.many and not one.many and one.values <= other.values
+
+
+def _each_untold(model: Model, state: EpochState) -> Iterator[tuple[Suspect, Part | None]]:
+    """What each thing that a wrapper holds is reported with, and what a fix has to know of it."""
     setter = state.setter
     if _seeds_process(model, state):
         return
@@ -71,7 +103,7 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
         carriers = [c for c in carriers if not _set_directly(model, state, inner, c, own)]
         passed_on = inner.path[0] in mentioned
         if left is not None and carriers:
-            yield _first_alone(model, state, inner, carriers, left)
+            yield _first_alone(model, state, inner, carriers, left), None
             continue
         if passed_on or replaced:
             carriers = [c for c in carriers if _stays_as_it_was(model, state, inner, c)]
@@ -82,9 +114,8 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
                 continue
             yield unforwarded(model, module, state, inner, carriers, call)
         elif carriers:
-            suspect = unforwarded(model, module, state, inner, carriers, None)
-            suspect.fix = None if replaced else suspect.fix  # there may be none of it yet
-            yield suspect
+            suspect, part = unforwarded(model, module, state, inner, carriers, None)
+            yield suspect, None if replaced else part  # there may be none of it yet
         elif (
             not replaced
             and (_stays_around_shard(model, state, inner) if passed_on else setter.inert)
@@ -146,7 +177,8 @@ def _asks_kind(test: Expr) -> bool:
 def _first_alone(
     model: Model, state: EpochState, inner: Inner, carriers: list[Carrier], left: Stmt
 ) -> Suspect:
-    suspect = unforwarded(model, model.module_of(inner.owner), state, inner, carriers, None)
+    module = model.module_of(inner.owner)
+    suspect, _ = unforwarded(model, module, state, inner, carriers, None)
     held = ".".join(inner.path)
     suspect.message = (
         f"`{state.cls.name}.set_epoch` stops at the first of `self.{held}` that it tells"
@@ -167,15 +199,24 @@ def _go_on(left: Stmt, editor: Editor) -> Fix | None:
 
 def _stays_as_it_was(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:
     """Whether a run shows that setting the wrapper's epoch leaves that of what it iterates."""
+    return _is_kept_from(_trial(model, state, inner, carrier), (*inner.path, *carrier.path))
+
+
+def _keeps_first(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:
+    """Whether a run shows that the wrapper draws an order from it once, and keeps that."""
+    trial = _trial(model, state, inner, carrier)
+    return trial is not None and trial.keeps_first
+
+
+def _trial(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> EpochTrial | None:
+    """What setting the wrapper's epoch does around such a thing."""
     cls = carrier.obj.cls
     name = inner.path[0] if inner.param is None else inner.param.name
     if name not in (model.flow.params(state.cls) or ()):
-        trial = model.epoch_trial(state.cls)
-    elif isinstance(cls, Class):
-        trial = model.epoch_trial(state.cls, around=(name, cls))
-    else:
-        return _stays_around_shard(model, state, inner, carrier.path)
-    return _is_kept_from(trial, (*inner.path, *carrier.path))
+        return model.epoch_trial(state.cls)
+    if isinstance(cls, Class):
+        return model.epoch_trial(state.cls, around=(name, cls))
+    return model.epoch_trial(state.cls, around_shard=True)
 
 
 def _stays_around_shard(
@@ -445,8 +486,8 @@ def unforwarded(
     inner: Inner,
     carriers: list[Carrier],
     call: Place | None,
-) -> Suspect:
-    """The report of an epoch that does not reach what is wrapped."""
+) -> tuple[Suspect, Part | None]:
+    """The report of an epoch that does not reach what is wrapped, and what would be told."""
     owner, setter = inner.owner, state.setter
     functions = setter.functions if setter is not None else ()
     own = own_setter(owner, functions) or next(
@@ -484,13 +525,8 @@ def unforwarded(
         why.append(Related(call, "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)
     each = "sampler" if _of_samplers(model, carriers) else "each"
-    fix = partial(forward, state, inner, carriers, own, each) if len(inner.path) == 1 else None
-    return Suspect(
-        module,
-        start,
-        message,
-        why=tuple(why),
-        fix=fix,
-        effect=effect,
-        advice="pass the epoch on" if setter is not None else "add a `set_epoch` that does",
-    )
+    kept = any(_keeps_first(model, state, inner, carrier) for carrier in carriers)
+    advice = "pass the epoch on" if setter is not None else "add a `set_epoch` that does"
+    advice += ", and draw from it again in each epoch" if kept else ""
+    suspect = Suspect(module, start, message, why=tuple(why), effect=effect, advice=advice)
+    return suspect, None if len(inner.path) > 1 or kept else Part(inner, carriers, own, each)

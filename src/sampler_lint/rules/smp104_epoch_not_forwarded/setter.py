@@ -28,45 +28,65 @@ def own_setter(owner: Class, functions: tuple[Function, ...]) -> Function | None
     return next((function for function in functions if function.cls is owner), None)
 
 
+class Part(NamedTuple):
+    """Something that a wrapper holds, and that its ``set_epoch`` has to tell."""
+
+    inner: Inner
+    carriers: list[Carrier]
+    own: Function | None
+    """The ``set_epoch`` that is there; otherwise the class that holds it gets one."""
+    each: str
+    """What one of them is called, where there are many."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known to be what has a ``set_epoch``."""
+        known = self.carriers and not self.inner.open
+        known = known and len(self.carriers) == len(self.inner.objects)
+        return bool(known) and all(carrier.always for carrier in self.carriers)
+
+
 def forward(
-    state: EpochState,
-    inner: Inner,
-    carriers: list[Carrier],
-    own: Function | None,
-    each: str,
-    editor: Editor,
+    state: EpochState, parts: tuple[Part, ...], editor: Editor, *, left: bool
 ) -> Fix | None:
-    """Pass the epoch on, in the setter that is there or in one that is added."""
-    source = editor.source
-    name = inner.path[0]
-    paths = {carrier.path for carrier in carriers}
-    if len(paths) > 1:
-        return None
-    path = next(iter(paths), ())
-    certain = bool(carriers) and not inner.open and len(carriers) == len(inner.objects)
-    certain = certain and all(carrier.always for carrier in carriers)
-    param = "epoch"
-    this = "self"
+    """Pass the epoch on, in the setter that is there or in one that is added.
+
+    To all that one setter has to tell: with another epoch each they would read the same samples.
+    ``left``: whether something else still keeps its epoch then.
+    """
+    source, own = editor.source, parts[0].own
+    this, param = "self", "epoch"
     if own is not None:
         taken = epoch_parameter(own)
         if taken is None:
             return None
         this, param = taken
-    held = f"{this}.{name}"
-    one = each if inner.many else held
-    lines = _forwarding(source.indent, (one, *path), param, source.quote, certain)
-    if inner.many:
-        every = f"{held}.values()" if inner.keyed else held
-        lines = [f"for {one} in {every}:", *(source.indent + line for line in lines)]
+    told: list[str] = []
+    every: list[str] = []
+    for part in parts:
+        paths = {carrier.path for carrier in part.carriers}
+        if len(paths) > 1:
+            return None
+        held = f"{this}.{part.inner.path[0]}"
+        one = part.each if part.inner.many else held
+        path = (one, *next(iter(paths), ()))
+        lines = _forwarding(source.indent, path, param, source.quote, part.is_certain)
+        if part.inner.many:
+            items = f"{held}.values()" if part.inner.keyed else held
+            lines = [f"for {one} in {items}:", *(source.indent + line for line in lines)]
+        if f"`{held}`" not in told:
+            told.append(f"`{held}`")
+            every += lines
     if own is not None:
-        editor.append(own, *lines)
+        editor.append(own, *every)
     else:
         if state.setter is not None:
-            lines = [f"super().set_epoch({param})", *lines]
-        add_method(editor, inner.owner, lines, param)
-    safe = Applicability.SAFE if certain else Applicability.UNSAFE
-    why = f"`{this}.{name}` may be something else"
-    return editor.fix(f"Pass the epoch on to `{this}.{name}`", safe, why)
+            every.insert(0, f"super().set_epoch({param})")
+        add_method(editor, parts[0].inner.owner, every, param)
+    unsure = [f"`{this}.{part.inner.path[0]}`" for part in parts if not part.is_certain]
+    safe = Applicability.UNSAFE if unsure or left else Applicability.SAFE
+    why = f"{unsure[0]} may be something else" if unsure else "not all that it holds is told"
+    return editor.fix(f"Pass the epoch on to {' and '.join(told)}", safe, why)
 
 
 def epoch_parameter(setter: Function) -> tuple[str, str] | None:

@@ -152,6 +152,7 @@ def unread_inside(model: Model, module: Module, cls: Class, reads: Reads) -> Ite
                 not isinstance(target, Attr)
                 or target.name in reads.near(cls)
                 or self_class(target.value) is not cls
+                or _runs_code(model, cls, target.name)
             ):
                 continue
             near = _near(target.name, read - stored)
@@ -163,6 +164,12 @@ def _calls_that_of_base(function: Function) -> bool:
     """Whether a setter lets its base's one do what it does: what it stores besides is its own."""
     called = (call.func for call in function.calls)
     return any(on_super(func) and last_name(func) == function.name for func in called)
+
+
+def _runs_code(model: Model, cls: Class, name: str) -> bool:
+    """Whether a class has something in the place of an attribute that may hear of each store."""
+    bound = (each for one in model.flow.own_family(cls) for each in one.bindings.get(name, ()))
+    return any(each.how != "assign" or isinstance(each.value, Call) for each in bound)
 
 
 def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:

@@ -221,6 +221,8 @@ def _overwrite(
         what = f"sets it to its default, {DEFAULTS[target.name]}"
     why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
     fix = None if given is None else replacing(given, shown, f"Pass `{shown}`")
+    if given is None and target.name in DEFAULTS:
+        fix = partial(_pass, made.call, target.name, shown)
     return Suspect(
         module,
         made.call,
@@ -230,6 +232,11 @@ def _overwrite(
         effect=f"called afterwards, it {what}",
         advice=advice,
     )
+
+
+def _pass(call: Call, name: str, shown: str, editor: Editor) -> Fix:
+    """Pass on what was stored, so that the base stores it again."""
+    return editor.add_argument(call, name, shown).fix(f"Pass `{name}={shown}`", Applicability.SAFE)
 
 
 # An argument that a constructor keeps, and overwrites before anything has read it.

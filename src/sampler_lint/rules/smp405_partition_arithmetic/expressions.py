@@ -264,10 +264,21 @@ def _minus_zero(
             return  # of what may be as many
         shown = ast.unparse(upper.operand)
         is_less = _counts(model, value.left, node.value)
+        rest = [*_rests(module, function, node, upper)]
         if name is None:
-            yield _minus_zero_suspect(module, node, f"({shown})", is_less)
+            yield _minus_zero_suspect(module, node, f"({shown})", is_less, rest)
         elif not _asks(function, name):
-            yield _minus_zero_suspect(module, node, shown, is_less)
+            yield _minus_zero_suspect(module, node, shown, is_less, rest)
+
+
+def _rests(module: Module, function: Function, node: Index, upper: ast.expr) -> Iterator[Index]:
+    """``x[-k:]`` beside ``x[:-k]``: what is left over, which is all of it where ``k`` is 0."""
+    for other in nodes_in(statements(function.body)):
+        if isinstance(other, Index) and same(other.value, node.value):
+            key = slice_of(module, other)
+            lower = None if key is None or key.upper or key.step else key.lower
+            if lower is not None and ast.dump(lower) == ast.dump(upper):
+                yield other
 
 
 def _asks_remainder(stmt: Stmt, divisor: Expr) -> bool:
@@ -299,13 +310,24 @@ def _counts(model: Model, size: Expr, items: Expr) -> bool:
     )
 
 
-def _minus_zero_suspect(module: Module, node: Index, count: str, is_less: bool) -> Suspect:
-    """``is_less``: the remainder is of the number of items, so that it is less than that."""
-    fix = None
-    if isinstance(node.value, (Name, Attr)):
+def _minus_zero_suspect(
+    module: Module, node: Index, count: str, is_less: bool, rest: list[Index]
+) -> Suspect:
+    """``is_less``: the remainder is of the number of items, so that it is less than that.
+
+    ``rest``: the slices of what is left over, which go with it.
+    """
+
+    def fix(editor: Editor) -> Fix | None:
+        if not isinstance(node.value, (Name, Attr)):
+            return None
         items = text_of(module.source, node.value)
-        left = f"len({items}) - {count}"
-        fix = _write(node, f"{items}[: {left}]" if is_less else f"{items}[: max({left}, 0)]")
+        left = f"len({items}) - {count}" if is_less else f"max(len({items}) - {count}, 0)"
+        for other in rest:
+            editor.replace(other, f"{items}[{left} :]")
+        code = f"{items}[: {left}]"
+        return editor.replace(node, code).fix(f"Write `{code}`", Applicability.SAFE)
+
     return Suspect(
         module,
         node,

@@ -122,7 +122,7 @@ class EvaluationPadding(Rule):
                 continue  # it counts to compare with what it expects, or nothing runs it
             if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
-            if takes_one(found) or takes_some(found):
+            if takes_one(found) or takes_some(model, found):
                 continue  # what is repeated comes last
             whole = _over_whole(model, found, sampler)
             if whole is not None and not _is_for_one_process(model, found, sampler):

@@ -373,6 +373,8 @@ def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
         site = loader.site
         if site is None or site in seen or is_test(model.module_of(site.scope)):
             continue
+        if excludes(model, loader.through, site):
+            continue
         given = may_drop_last(model, loader)
         if given is not None and model.flow.constants(given, loader.through) == {True}:
             seen.add(site)

@@ -375,6 +375,9 @@ def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
             continue
         if excludes(model, loader.through, site):
             continue
+        seen_here = [each for each in _passes_of(model, site) if loader.may_be(each.loader)]
+        if seen_here and all(_ends_early(each.stmt) for each in seen_here):
+            continue  # the program goes over it itself
         given = may_drop_last(model, loader)
         if given is not None and model.flow.constants(given, loader.through) == {True}:
             seen.add(site)

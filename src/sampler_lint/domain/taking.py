@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from sampler_lint.analysis.origins import given_by
+from sampler_lint.analysis.origins import depends_on, given_by
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
 from sampler_lint.syntax.navigation import holds, makes_iterator, walk
 from sampler_lint.syntax.nodes import (
     AugAssign,
+    Bin,
     Call,
     Compare,
     Const,
@@ -95,18 +97,32 @@ def _counts_of(loop: For) -> set[str]:
 def _breaks_at(model: Model, stmt: If, counts: set[str]) -> bool:
     """Whether a loop always ends at a number, which is not one that stands for all batches."""
     test, last = stmt.test, stmt.body[-1]
+    if not isinstance(test, Compare) or test.ops[0] not in {"Eq", "GtE", "Gt"}:
+        return False
+    number, end = test.left, test.rights[0]
+    if isinstance(number, Bin) and number.op == "Add" and isinstance(number.right, Const):
+        number = number.left
     if (
-        not isinstance(test, Compare)
-        or len(test.ops) != 1
-        or test.ops[0] not in {"Eq", "GtE", "Gt"}
-        or not isinstance(test.left, Name)
-        or test.left.id not in counts
+        not isinstance(number, Name)
+        or number.id not in counts
         or not isinstance(last, Simple)
         or last.kind != "break"
     ):
         return False
-    end = test.rights[0]
     known = model.flow.constants(end) or ()
-    return not any(isinstance(node, Call) for node in walk(end)) and not any(
+    return depends_on(model.flow, end, partial(_counts_batches, model)) is None and not any(
         each is None or (isinstance(each, (int, float)) and each < 0) for each in known
+    )
+
+
+def _counts_batches(model: Model, expr: Expr) -> bool:
+    """Whether it is how many batches a loader has: an end that may come after them all."""
+    return (
+        isinstance(expr, Call)
+        and last_name(expr.func) == "len"
+        and any(
+            model.role(value) == "loader"
+            for arg in expr.args
+            for value in model.flow.values(arg.value)
+        )
     )

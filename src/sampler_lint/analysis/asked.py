@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,9 +14,12 @@ from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import children, expressions, leaves, same
 from sampler_lint.syntax.nodes import (
+    EQUAL,
+    UNEQUAL,
     Call,
     Choice,
     Class,
+    Compare,
     Expr,
     If,
     ModuleFacts,
@@ -98,21 +102,60 @@ def apart(one: Iterable[Stmt | Call], other: Iterable[Stmt | Call]) -> bool:
     return any((test, not answer) in there for place in one for test, answer in tests(place))
 
 
-def is_kept_out(flow: Flow, place: Call, given: Expr, value: Value) -> bool:
+def is_kept_out(flow: Flow, place: Stmt | Call, given: Expr, value: Value) -> bool:
     """Whether a test of its class on the way to a place keeps an object away: ``isinstance(…)``.
 
-    ``given`` is what the object reaches the place by. Of a name that is bound again between the
-    two, what it then gets has passed no test. What is refused with an error was meant to come.
+    Or ``type(…) == …``. ``given`` is what the object reaches the place by. Of a name that is bound
+    again between the two, what it then gets has passed no test. What is refused with an error was
+    meant to come.
     """
-    return isinstance(value, Obj) and any(
-        is_one(flow, value.cls, test.positional[1]) is (not answer)
-        and not _comes_later(flow, test.positional[0], given, value)
-        and not _refuses(test)
-        for test, answer in map(upright, tests(place))
-        if isinstance(test, Call)
-        and last_name(test.func) == "isinstance"
-        and len(test.positional) == 2
-        and same(test.positional[0], given)
+    if not isinstance(value, Obj):
+        return False
+    for test, answer in map(upright, tests(place)):
+        asked = _asks_class(test)
+        if asked is None or not same(tested := asked.call.positional[0], given):
+            continue
+        is_one_of = is_one(flow, value.cls, asked.kinds)
+        if asked.is_exact and is_one_of is not False:  # it may be of a subclass
+            is_one_of = False if _is_plain(flow, asked.kinds) else None
+        if (
+            is_one_of is (answer is not asked.is_yes)
+            and not _comes_later(flow, tested, given, value)
+            and not _refuses(asked.call)
+        ):
+            return True
+    return False
+
+
+class _Asking(NamedTuple):
+    """A test for a class."""
+
+    call: Call
+    """What is called with the object."""
+    kinds: Expr
+    is_yes: bool = True
+    """Whether the test is true of one of the kinds."""
+    is_exact: bool = False
+
+
+def _asks_class(test: Expr) -> _Asking | None:
+    """``isinstance(x, A)``, ``type(x) is A``, ``type(x) != A``."""
+    if isinstance(test, Call):
+        is_it = last_name(test.func) == "isinstance" and len(test.positional) == 2
+        return _Asking(test, test.positional[1]) if is_it else None
+    if not isinstance(test, Compare) or len(test.ops) > 1 or test.ops[0] not in EQUAL | UNEQUAL:
+        return None
+    asked = test.left
+    if isinstance(asked, Call) and last_name(asked.func) == "type" and len(asked.positional) == 1:
+        return _Asking(asked, test.rights[0], test.ops[0] in EQUAL, is_exact=True)
+    return None
+
+
+def _is_plain(flow: Flow, kind: Expr) -> bool:
+    """Whether it is a type of Python's own, which no sampler or loader is of."""
+    values = flow.values(kind)
+    return bool(values) and all(
+        isinstance(value, Ext) and hasattr(builtins, value.dotted) for value in values
     )
 
 

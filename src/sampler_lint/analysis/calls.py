@@ -465,6 +465,13 @@ class Calls(Passing):
                 found.append(call)
         return found
 
+    def built(self, cls: Class) -> Iterator[Obj]:
+        """What the calls of a class's own constructor build."""
+        for call in self.callers(self.method(cls, "__init__")):
+            for value in self.values(call):
+                if isinstance(value, Obj) and value.cls is cls:
+                    yield value
+
     def callers_of(self, scope: Scope) -> Iterator[Scope]:
         """The scopes that call a function."""
         return (call.scope for call in self.callers(scope))

@@ -25,11 +25,13 @@ from sampler_lint.syntax.nodes import (
     Compare,
     Const,
     Expr,
+    For,
     Function,
     Name,
     Scope,
     Stmt,
     Unary,
+    While,
     dotted,
 )
 
@@ -97,7 +99,7 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
 
     Of the calls that pass one of some objects, if any does: the others run for other objects.
     """
-    scope = _function_asked(model, place)
+    scope = function_asked(model, place)
     if scope is None:
         return False
     callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
@@ -131,7 +133,7 @@ def is_settled(model: Model, test: Expr, scope: Scope) -> bool:
 
 
 @remembered
-def _function_asked(model: Model, place: Stmt | Call) -> Function | None:
+def function_asked(model: Model, place: Stmt | Call) -> Function | None:
     """The function of a place, if a test on the way to it asks nothing but its parameters."""
     stmt = place.stmt if isinstance(place, Call) else place
     scope = stmt.scope if stmt is not None else None
@@ -282,7 +284,12 @@ _ORDERED = {"Gt": ("Gt", True), "LtE": ("Gt", False), "Lt": ("Lt", True), "GtE":
 
 
 def _question(model: Model, expr: Expr) -> object:
-    """What has one answer in a run: a setting as it is spelled, a function without arguments."""
+    """What has one answer in a run: a setting as it is spelled, a function without arguments.
+
+    Or a variable of a function that is bound once: in a call of that, as good as.
+    """
+    if isinstance(expr, Name):
+        return _only_binding(expr)
     if not isinstance(expr, Call):
         return _setting(expr)
     values = model.flow.values(expr.func) if not expr.args else frozenset()
@@ -290,6 +297,15 @@ def _question(model: Model, expr: Expr) -> object:
     if isinstance(value, Ext):
         return value.dotted
     return value.function if isinstance(value, FuncRef) else None
+
+
+def _only_binding(name: Name) -> Binding | None:
+    owner = owner_of(name)
+    found = owner.bindings.get(name.id, ()) if isinstance(owner, Function) else ()
+    if len(found) != 1 or not found[0].is_plain:
+        return None
+    around = found[0].stmt.ancestors() if found[0].stmt is not None else ()
+    return None if any(isinstance(each, (For, While)) for each in around) else found[0]
 
 
 def _setting(expr: Expr) -> str | None:

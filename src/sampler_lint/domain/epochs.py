@@ -505,7 +505,10 @@ def _evidence(model: Model, found: EpochLoop) -> bool | None:
         region: Stmt | None = loops[0] if loops else None
         if stmt is found.inner.stmt and isinstance(stmt, ExprStmt):
             region = stmt  # what nothing keeps of the batches has no part in later steps
-        if region is found.loop and found.calls and _another_steps(model, found):
+        if stmt is not found.inner.stmt and (
+            _is_of_another(model, found, region)
+            or (region is found.loop and _another_steps(model, found))
+        ):
             # The loop's steps are of what that one trains.
             return any(says_it_trains(each) for each, _ in places[:-1]) or None
         if steps(model, scope, region):
@@ -533,6 +536,14 @@ def _another_steps(model: Model, found: EpochLoop) -> bool:
         for call in other.calls[:1]
         if call not in found.calls
         for callee in model.flow.callees(call)
+    )
+
+
+def _is_of_another(model: Model, found: EpochLoop, region: Stmt | None) -> bool:
+    """Whether a loop that calls for the pass goes over the batches of another loader."""
+    return any(
+        other.inner.stmt is region and not found.inner.loader.may_be(other.inner.loader)
+        for other in _passes_of(model, found.loop)
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Pack, Table, Unknown, Value, View
 from sampler_lint.domain.concepts import ITERATED, PROCESSES
+from sampler_lint.domain.conditions import function_asked
 from sampler_lint.domain.copies import persists
 from sampler_lint.domain.epoch_calls import Built
 from sampler_lint.domain.epochs import encloses_a_pass
@@ -38,6 +39,7 @@ def files_to_join(model: Model) -> set[str]:
     wanted.update(_awaited(model, programs))
     wanted.update(_giving(model))
     wanted.update(_hooking(model, programs))
+    wanted.update(_choosing(model, programs))
     registered = set(_calling(model, set(_registering(model)), known))
     if len(registered) > MOST_REGISTERED:
         registered = set()
@@ -225,6 +227,18 @@ def _hooking(model: Model, programs: set[str]) -> Iterator[Function]:
                 for value in model.flow.values(call.func.value):
                     if isinstance(value, Unknown) and value.awaits is not None:
                         yield value.awaits
+
+
+def _choosing(model: Model, programs: set[str]) -> Iterator[Function]:
+    """The functions whose callers say by what they pass whether an epoch is set.
+
+    One that starts the processes need not say a sampler word: ``mp.spawn(train, args=(count,))``.
+    """
+    for setter in model.epoch_setters:
+        if model.project.program_of(model.module_of(setter.scope)) in programs:
+            function = function_asked(model, setter)
+            if function is not None:
+                yield function
 
 
 def _registering(model: Model) -> Iterator[Function]:

@@ -316,12 +316,16 @@ class Model:
         roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.WORLD_SIZE))
         samplers = {"sampler": Role.SAMPLER, "batch_sampler": Role.BATCH_SAMPLER}
         out: dict[str, dict[Passed, None]] = {}
-        for obj in self.built.get(cls, ()):
+        known = self.built.get(cls)  # of what may be no sampler, only what leaves batches out
+        for obj in self.flow.built(cls) if known is None else known:
             for name in self.flow.params(cls) or ():
+                if known is None and role_of(name) is not Role.DROP_LAST:
+                    continue
                 given = self.flow.argument(obj, name)
                 if given is None:
                     if role_of(name) is Role.DROP_LAST:  # its default, or nobody knows what
-                        out.setdefault(name, {})[Passed(Role.DROP_LAST)] = None
+                        lost = self.flow.may_be_passed(obj, name)
+                        out.setdefault(name, {})[Passed(None if lost else Role.DROP_LAST)] = None
                     continue
                 found, values = out.setdefault(name, {}), self.flow.values(given)
                 for value in values:

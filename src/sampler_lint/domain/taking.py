@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from sampler_lint.analysis.origins import given_by
+from sampler_lint.analysis.origins import depends_on, given_by
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
@@ -12,11 +13,18 @@ from sampler_lint.syntax.navigation import holds, makes_iterator, same, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
+    AugAssign,
+    Bin,
     Call,
+    Compare,
+    Const,
     Expr,
     For,
     Function,
+    If,
     Name,
+    Seq,
+    Simple,
     While,
     last_name,
 )
@@ -79,16 +87,69 @@ def takes_one(found: Pass) -> bool:
     )
 
 
-def takes_some(found: Pass) -> bool:
-    """Whether a pass stops after a number of batches: ``zip(range(n), loader)``."""
-    source = found.stmt.iter if isinstance(found.stmt, For) else None
-    return (
-        isinstance(source, Call)
-        and last_name(source.func) == "zip"
-        and any(
+def takes_some(model: Model, found: Pass) -> bool:
+    """Whether a pass stops after a number of batches.
+
+    ``zip(range(n), loader)``, or ``if i == n: break`` where ``i`` counts the batches.
+    """
+    loop = found.stmt
+    if not isinstance(loop, For):
+        return False
+    source = loop.iter
+    if isinstance(source, Call) and last_name(source.func) == "zip":
+        return any(
             isinstance(beside, Call)
             and RANGES.is_call(beside)
             and not any(isinstance(node, Call) and node is not beside for node in walk(beside))
             for beside in source.positional
+        )
+    counts = _counts_of(loop)
+    return any(isinstance(stmt, If) and _breaks_at(model, stmt, counts) for stmt in loop.body)
+
+
+def _counts_of(loop: For) -> set[str]:
+    """The variables that count the turns of a loop."""
+    named: list[Expr] = [
+        stmt.target
+        for stmt in loop.body
+        if isinstance(stmt, AugAssign) and stmt.op == "Add" and isinstance(stmt.value, Const)
+    ]
+    if isinstance(loop.target, Seq) and any(
+        isinstance(node, Call) and last_name(node.func) == "enumerate" for node in walk(loop.iter)
+    ):
+        named += loop.target.items[:1]
+    return {each.id for each in named if isinstance(each, Name)}
+
+
+def _breaks_at(model: Model, stmt: If, counts: set[str]) -> bool:
+    """Whether a loop always ends at a number, which is not one that stands for all batches."""
+    test, last = stmt.test, stmt.body[-1]
+    if not isinstance(test, Compare) or test.ops[0] not in {"Eq", "GtE", "Gt"}:
+        return False
+    number, end = test.left, test.rights[0]
+    if isinstance(number, Bin) and number.op == "Add" and isinstance(number.right, Const):
+        number = number.left
+    if (
+        not isinstance(number, Name)
+        or number.id not in counts
+        or not isinstance(last, Simple)
+        or last.kind != "break"
+    ):
+        return False
+    known = model.flow.constants(end) or ()
+    return depends_on(model.flow, end, partial(_counts_batches, model)) is None and not any(
+        each is None or (isinstance(each, (int, float)) and each < 0) for each in known
+    )
+
+
+def _counts_batches(model: Model, expr: Expr) -> bool:
+    """Whether it is how many batches a loader has: an end that may come after them all."""
+    return (
+        isinstance(expr, Call)
+        and last_name(expr.func) == "len"
+        and any(
+            model.role(value) == "loader"
+            for arg in expr.args
+            for value in model.flow.values(arg.value)
         )
     )

@@ -169,9 +169,14 @@ class SetUp:
         """The values of ``drop_last`` to be tried."""
         if self.settled is not None and self.settled[0] == "drop_last":
             return (self.settled[1],)
-        passed = self.klass.passed.get("drop_last", ())
-        if len(passed) == 1 and type(passed[0].value) is bool:
-            return (passed[0].value,)  # the program builds it with no other
+        defaults = {param.arg: default for param, default in self.params}
+        default = getattr(defaults.get("drop_last"), "value", None)
+        passed = {
+            default if each.role is Role.DROP_LAST else each.value
+            for each in self.klass.passed.get("drop_last", ())
+        }
+        if len(passed) == 1 and type(value := passed.pop()) is bool:
+            return (value,)  # the program builds it with no other
         return (False, True) if self.takes_drop_last else (False,)
 
     def settlements(self) -> Iterator[tuple[str, Any] | None]:

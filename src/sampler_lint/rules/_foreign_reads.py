@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import GeneratorType
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import is_kept_out
 from sampler_lint.analysis.origins import parameter_of
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, Obj, Value
@@ -156,9 +157,13 @@ def _missing_in_branch(model: Model, module: Module, read: Attr) -> Suspect | No
         made, test = binding.stmt, None
         if made is not None and binding.how == "assign" and binding.value is not None:
             test = _decides(made, stmt)
-        if made is None or test is None or binding.value is None:
+        if made is None or test is None or (value := binding.value) is None:
             continue
-        owners = model.flow.values(binding.value)
+        owners = frozenset(
+            each
+            for each in model.flow.values(value)
+            if not is_kept_out(model.flow, made, value, each)
+        )
         owner = next((each for each in owners if isinstance(each, Obj)), None)
         if owner is None or _had_by_all(model, owners, read.name) is None:
             continue

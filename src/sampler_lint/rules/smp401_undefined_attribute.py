@@ -33,7 +33,7 @@ from sampler_lint.domain.model import (
     sets_by_name,
 )
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.ranks import chains, is_about_processes, is_guarded
+from sampler_lint.domain.ranks import chains, is_about_processes
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor, Fixer, replacing
@@ -486,7 +486,7 @@ def _is_told(model: Model, call: Call, loader: Obj, loaders: Collection[Value]) 
     carries no epoch either.
     """
     in_batches = model.passed_to(loader, "batch_sampler")
-    site, asked = loader.site, [test for test, _ in tests(call)]
+    site = loader.site
     if (
         site is None
         or is_test(model.module_of(site.scope))
@@ -494,8 +494,8 @@ def _is_told(model: Model, call: Call, loader: Obj, loaders: Collection[Value]) 
         or (model.argument(loader, "batch_sampler") is not None and not in_batches)
         or any(epoch_path(model, each) is not None for each in in_batches)
         or is_expected(model, call, AttributeError)
-        or not any(is_about_processes(model, test) for test in asked)
-        or any(ITERATED.is_mentioned(test) for test in asked)
+        or not _is_for_processes(model, call)
+        or any(ITERATED.is_mentioned(test) for test, _ in tests(call))
         or not (
             in_batches
             or any(
@@ -508,12 +508,18 @@ def _is_told(model: Model, call: Call, loader: Obj, loaders: Collection[Value]) 
     ):
         return False
     return any(
-        not any(map(is_guarded, (site, *calls))) and not contradict(model, [site, *calls], [call])
+        not any(_is_for_processes(model, each) for each in (site, *calls))
+        and not contradict(model, [site, *calls], [call])
         for _, calls in chains(
             model, site.scope, lambda call, below: not excludes(model, call, (*below, site)[0])
         )
         if calls
     )
+
+
+def _is_for_processes(model: Model, place: Call) -> bool:
+    """Whether a test on the way to a place asks for processes."""
+    return any(is_about_processes(model, test) for test, _ in tests(place))
 
 
 def _other_choice(model: Model, loader: Obj) -> str | None:

@@ -8,7 +8,7 @@ from functools import partial
 from sampler_lint import catalog
 from sampler_lint.analysis.values import FuncRef, Obj
 from sampler_lint.domain.concepts import ORDERS
-from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.copies import changes_of
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epochs import (
@@ -209,6 +209,7 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             loader.cls == DATA_LOADER
             and data is not None
             and reads_in_turn(model, loader)
+            and not excludes(model, loader.through, site)
             and _is_trained_with_alone(model, loader)
             and looks_up(model, data)
             and not _is_chosen(model, site, data)

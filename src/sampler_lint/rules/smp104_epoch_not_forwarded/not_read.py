@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
 from sampler_lint.analysis.asked import apart
-from sampler_lint.domain.concepts import EPOCH
+from sampler_lint.domain.concepts import EPOCH, RANGES
 from sampler_lint.domain.epoch_state import (
     EpochState,
     Setter,
@@ -33,8 +33,14 @@ from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
     own_setter,
     self_name,
 )
-from sampler_lint.syntax.navigation import method_around, self_class, unparse
-from sampler_lint.syntax.nodes import Attr, Call, Const, Function, Name
+from sampler_lint.syntax.navigation import (
+    method_around,
+    nodes_in,
+    self_class,
+    unparse,
+    walk,
+)
+from sampler_lint.syntax.nodes import Attr, Call, Comp, Const, For, Function, Name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -223,7 +229,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
                 advice="seed the generator with the epoch in `__iter__`",
             )
         return None
-    if state.reads(state.construction) and draws_of(state.construction):
+    draws = draws_of(state.construction)
+    if state.reads(state.construction) and draws and not all(map(_is_for_many_passes, draws)):
         message = f"{stores}, which only `__init__` reads"
         why = tuple(
             Related(model.place(read.scope, read), "read here, before any `set_epoch`")
@@ -238,6 +245,23 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
             advice="draw it in `__iter__`, or again in `set_epoch`",
         )
     return None
+
+
+def _is_for_many_passes(draw: Call) -> bool:
+    """Whether a number of orders are drawn, one behind the other: ``for _ in range(1000)``."""
+    stmt = draw.stmt
+    if stmt is None:
+        return False
+    sources = [each.iter for each in stmt.ancestors() if isinstance(each, For)]
+    for node in nodes_in([stmt]):
+        if isinstance(node, Comp) and any(part is draw for part in walk(node)):
+            sources += (each for each in node.iters if all(part is not draw for part in walk(each)))
+    return any(
+        isinstance(source, Call)
+        and RANGES.is_call(source)
+        and all(isinstance(x, Const) or EPOCH.is_mentioned(x) for x in source.positional)
+        for source in sources
+    )
 
 
 def _sets_others(model: Model, module: Module, state: EpochState, own: Function) -> Suspect | None:

@@ -118,7 +118,8 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if empty is None and len(empties) == len([*filter(_feeds_all, trials.usual)]) > 1:
         empty = empties[0]  # whatever the data holds
     if empty is not None:
-        yield _empty_batch(model, module, cls, empty)
+        if not _is_given_others(model, cls):
+            yield _empty_batch(model, module, cls, empty)
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
@@ -278,6 +279,20 @@ def _has_empty_batch(trial: Trial) -> bool:
 
 def _feeds_all(trial: Trial) -> bool:
     return trial.raised is None and trial.world.batch_size >= trial.world.ranks
+
+
+def _is_given_others(model: Model, cls: Class) -> bool:
+    """Whether it goes over samplers of the tree, whose batches may all be whole."""
+    values = {
+        value
+        for made in model.flow.built(cls)
+        for name in model.flow.params(cls) or ()
+        if role_of(name) in {Role.SAMPLER, Role.BATCH_SAMPLER}
+        for value in model.passed_to(made, name)
+    }
+    return bool(values) and all(
+        isinstance(value, Obj) and isinstance(value.cls, Class) for value in values
+    )
 
 
 def _empty_batch(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:

@@ -74,7 +74,8 @@ class EvaluationPadding(Rule):
         repeated samples, or where what one rank has counted is divided by the size of the whole
         dataset, or where one rank alone comes to the evaluation or uses what it has counted. Not
         reported where a record of each sample is kept for somebody else to count, or the results go
-        into files that are called after the samples. Also one over a loader with `drop_last=True`
+        into files that are called after the samples, nor where the pass always ends after a number
+        of batches. Also one over a loader with `drop_last=True`
         that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
         Only `likely` of loaders that a hook gives a framework, as `test_dataloader`, of a pass
         that a setting may end before (`if args.debug and step > 9: break`), and of an evaluation of
@@ -123,7 +124,7 @@ class EvaluationPadding(Rule):
                 continue  # it counts to compare with what it expects, or nothing runs it
             if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
-            if takes_one(found) or takes_some(found):
+            if takes_one(found) or takes_some(model, found):
                 continue  # what is repeated comes last
             whole = _over_whole(model, found, sampler)
             if whole is not None and not _is_for_one_process(model, found, sampler):

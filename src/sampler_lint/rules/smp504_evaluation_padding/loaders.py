@@ -354,8 +354,7 @@ def cut_off(model: Model) -> Iterator[Suspect]:
         if given is None or padding_sampler(model, loader) is not None:
             continue
         for found in _passes_of(model, site):
-            stops = _breaks(found.stmt)
-            if found.stmt in seen or not all(_is_by_setting(found.stmt, stop) for stop in stops):
+            if found.stmt in seen or _ends_early(found.stmt):
                 continue
             is_named = sums_up(model, found.scope, found.stmt)
             if not (is_named or _keeps_results(model, found)) or any(
@@ -372,7 +371,7 @@ def cut_off(model: Model) -> Iterator[Suspect]:
             if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
                 continue
             seen.add(found.stmt)
-            grade = Grade.LIKELY if stops else Grade.CERTAIN
+            grade = Grade.LIKELY if _breaks(found.stmt) else Grade.CERTAIN
             yield _leaves_out(model, maker.site or site, given, found.scope, found.stmt, grade)
 
 
@@ -385,6 +384,11 @@ def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
         site = loader.site
         if site is None or site in seen or is_test(model.module_of(site.scope)):
             continue
+        if excludes(model, loader.through, site):
+            continue
+        seen_here = [each for each in _passes_of(model, site) if loader.may_be(each.loader)]
+        if seen_here and all(_ends_early(each.stmt) for each in seen_here):
+            continue  # the program goes over it itself
         given = may_drop_last(model, loader)
         if given is not None and model.flow.constants(given, loader.through) == {True}:
             seen.add(site)
@@ -555,6 +559,11 @@ def _passes_by_site(model: Model, near: Scope) -> dict[Call, list[Pass]]:
 def _breaks(loop: Stmt) -> list[Stmt]:
     """Where a loop over the batches stops before the last one on purpose."""
     return [s for s in statements([loop]) if isinstance(s, Simple) and s.kind == "break"]
+
+
+def _ends_early(loop: Stmt) -> bool:
+    """Whether it does so in every run that is not told otherwise."""
+    return not all(_is_by_setting(loop, stop) for stop in _breaks(loop))
 
 
 def _is_by_setting(loop: Stmt, stop: Stmt) -> bool:

@@ -136,10 +136,20 @@ def _breaks_at(model: Model, stmt: If, counts: set[str]) -> bool:
         or last.kind != "break"
     ):
         return False
-    known = model.flow.constants(end) or ()
-    return depends_on(model.flow, end, partial(_counts_batches, model)) is None and not any(
-        each is None or (isinstance(each, (int, float)) and each < 0) for each in known
-    )
+    known = model.flow.constants(end)
+    if known is None:
+        # Settings end it early for those who ask for that.
+        return not _is_setting(end) and _is_of_no_loader(model, end)
+    # One of several numbers may stand for all.
+    return len(known) == 1 and all(isinstance(each, int) and each >= 0 for each in known)
+
+
+def _is_setting(end: Expr) -> bool:
+    return any(isinstance(node, Attr) for node in walk(end))
+
+
+def _is_of_no_loader(model: Model, end: Expr) -> bool:
+    return depends_on(model.flow, end, partial(_counts_batches, model)) is None
 
 
 def _counts_batches(model: Model, expr: Expr) -> bool:

@@ -181,8 +181,6 @@ class Trials(NamedTuple):
     """Worlds with hardly more samples than ranks, as far as the class could be tried there."""
     varied: tuple[Trial, ...] = ()
     """Some of the usual worlds, each with one optional argument given."""
-    larger: tuple[Trial, ...] = ()
-    """Those of the usual worlds that hang on numbers in the data, with larger ones."""
     again: tuple[Trial, ...] = ()
     """Worlds of one process, with its first two passes in place of ranks."""
     resumed: tuple[Trial, ...] = ()

@@ -101,7 +101,6 @@ class SetUp:
         self.gives_batches = False
         """Whether the samplers that it takes hand out batches."""
         self.dense = False
-        self.times = 1
         """Whether the data holds the numbers of two classes, and no others."""
         self.place = 0
         self.refused: dict[str, Any] = {}
@@ -253,7 +252,7 @@ class SetUp:
     ) -> tuple[list[Any], dict[str, Any]]:
         """What the constructor is given on one rank of a world."""
         self.place = rank
-        Data.dense, Data.times, Data.stand_ins = self.dense, self.times, self._made(world)
+        Data.dense, Data.stand_ins = self.dense, self._made(world)
         keywords = dict(part for part in (self.settled, option) if part is not None)
         for name, value in keywords.items():
             keywords[name] = [*value] if isinstance(value, tuple) else value  # it may be changed

@@ -66,8 +66,6 @@ _TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1), World(3, 1, 8))
 
 
 #: Where optional arguments are tried: enough to tell equal shares from others.
-#: How many times larger numbers of the data are, once what they are otherwise says nothing.
-_TIMES_LARGER = 60
 _SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
 #: Where something is left that makes no batch, of the whole or of one of two parts.
 LEFT_OVER = tuple(World(*numbers, drop_last=True) for numbers in ((7, 2, 4), (7, 2, 2), (13, 2, 4)))
@@ -198,7 +196,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     )
     if usual:
         varied = tuple(_varied(interpreter, spec, sharded=trials.sharded))
-        trials = trials._replace(varied=varied, larger=tuple(_larger(interpreter, spec, usual)))
+        trials = trials._replace(varied=varied)
     if trials.sharded:
         trials = trials._replace(
             resumed=tuple(_resumed(interpreter, spec, 0)),
@@ -513,18 +511,6 @@ def _with_other_data(interpreter: Interpreter, spec: SetUp, usual: list[Trial]) 
     if [trial.counted for trial in others] != [trial.counted for trial in asked]:
         return usual
     return [trial._replace(counts_hold=trial in asked) for trial in usual]
-
-
-def _larger(interpreter: Interpreter, spec: SetUp, usual: list[Trial]) -> list[Trial]:
-    """The usual worlds that hang on the data, with numbers in it that are larger.
-
-    What is put into buckets of ten by its length is all in one as long as no length is above five.
-    """
-    spec.times = _TIMES_LARGER
-    hanging = [trial for trial in usual if trial.from_data]
-    larger = [*each(interpreter, spec, tuple(trial.world for trial in hanging))]
-    spec.times = 1
-    return [] if any(trial.raised is not None for trial in larger) else larger
 
 
 def try_around(

@@ -58,8 +58,6 @@ class Data:
     asked_of_all = 0
     #: Whether the numbers of samples are those of two classes, one after the other.
     dense = False
-    #: How many times larger than 1 to 5 its numbers are: samples may be longer than any bucket.
-    times = 1
     #: Whether it is known again wherever it is handed on: its parts stay parts, and what is made
     #: of it keeps its name.
     traced = False
@@ -78,7 +76,7 @@ class Data:
         BUDGET.text(len(self.key))
         if Data.dense and (place := self.place) is not None:
             return place % 2
-        return (1 + zlib.crc32(self.key.encode()) % 5) * Data.times
+        return 1 + zlib.crc32(self.key.encode()) % 5
 
     @property
     def size_of_part(self) -> int | None:

@@ -74,9 +74,9 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     if (length is None and iterate is None) or _promises_nothing(model, length):
         return None
     trials = model.trials(cls)
-    varied = [*(trial for trial in trials.varied if trial.is_flagged), *trials.larger]
+    flagged = [trial for trial in trials.varied if trial.is_flagged]
     is_wrong = _is_wrong_apart if may_be_uneven(cls) else _is_wrong
-    trial = next(filter(is_wrong, (*trials.told, *varied)), None)
+    trial = next(filter(is_wrong, (*trials.told, *flagged)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
     guessed = [trial for trial in guessed if _is_true(trial) or not _fills_batches(trial)]
     grade = Grade.CERTAIN
@@ -595,9 +595,9 @@ def _candidates(
     if divided is not None:
         count, size = divided
         floor, ceil = f"{count} // {size}", f"-(-{count} // {size})"
-        yield from (ceil, floor)
-        if "drop_last" in model.attributes(cls).names:
+        if "drop_last" in model.attributes(cls).names:  # also where the program tells it always one
             yield f"{floor} if {me}.drop_last else {ceil}"
+        yield from (ceil, floor)
     for rank, ranks in dict.fromkeys(_strides(module, cls)):
         yield f"len(range({rank}, {text}, {ranks}))"
         yield f"{text} // {ranks}"

@@ -419,10 +419,10 @@ class Editor:
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
         """Take out a statement, which stands on lines of its own, and one of two gaps around it."""
         start, end = self._whole_lines(stmt, with_comments)
-        above = re.search(r"(?<=\n)(?:[ \t]*\r?\n)+\Z", self.source.text[:start])
-        if above and re.match(r"[ \t]*(?:\r?\n|\Z)", self.source.text[end:]):
-            start = above.start()
-        return self._put(start, end, "")
+        text = self.source.text
+        gap = text.find("\n", len(text[:start].rstrip(" \t\r\n")), start) + 1
+        is_one_of_two = gap and re.match(r"[ \t]*(?:\r?\n|\Z)", text[end:])
+        return self._put(gap if is_one_of_two else start, end, "")
 
     def forget(self, read: Expr) -> Editor:
         """Take out the assignment of a function's variable of which ``read`` is the only read.

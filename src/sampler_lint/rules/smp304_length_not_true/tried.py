@@ -26,6 +26,7 @@ from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._trials import (
     defined_by,
+    is_never_told,
     is_uneven,
     may_be_uneven,
     node_of,
@@ -99,7 +100,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         return None
     if (trial in guessed or trial.from_data) and _asks_what_length_is_made_of(model, cls):
         return None  # the guess is of two numbers that are not any two
-    if not is_asked_for(model, cls):
+    if not is_asked_for(model, cls) or (trial in flagged and is_never_told(model, cls, trial)):
         grade = Grade.LIKELY
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
     who = f"on rank {turn.rank}, " if trial.world.ranks > 1 and differ(trial) else ""

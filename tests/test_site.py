@@ -82,15 +82,13 @@ def test_the_address_in_a_finding_is_a_page(site):
 
 #: Elements that end outside the window, or whose text does, unless they can be scrolled.
 CUT_OFF = """width => [...document.querySelectorAll("article *")].filter(each => {
-    // What is measured first costs least: the text of each element in all around it is long.
-    const hides = each.clientWidth > 0 && each.scrollWidth > each.clientWidth + 1
-        && getComputedStyle(each).overflowX !== "visible";
-    if (!hides && each.getBoundingClientRect().right <= width + 1) return false;
     if (each.tagName !== "IMG" && !(each.innerText || "").trim()) return false;
     const scrolls = node => ["auto", "scroll"].includes(getComputedStyle(node).overflowX);
     for (let node = each; node.tagName !== "ARTICLE"; node = node.parentElement)
         if (scrolls(node) && node.tagName !== "CODE") return false;
-    return true;
+    const hides = getComputedStyle(each).overflowX !== "visible" && each.clientWidth > 0;
+    return each.getBoundingClientRect().right > width + 1
+        || hides && each.scrollWidth > each.clientWidth + 1;
 }).map(each => `${each.tagName}: ${(each.innerText || "").slice(0, 60)}`)"""
 
 

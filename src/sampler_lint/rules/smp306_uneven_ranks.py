@@ -26,7 +26,6 @@ from sampler_lint.rules._trials import (
     defined_by,
     graded,
     is_meant,
-    is_never_told,
     is_uneven,
     judged,
     may_be_uneven,
@@ -189,9 +188,8 @@ def _uneven(
     if trial is not None and is_meant(told) and not any(map(_is_uneven_for_nothing, told)):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
+    trial = trial or _uneven_by_option(trials)
     grade = Grade.CERTAIN
-    if trial is None and (trial := _uneven_by_option(trials)) is not None:
-        grade = Grade.LIKELY if is_never_told(model, cls, trial) else Grade.CERTAIN
     guessed = [one for one in trials.guessed if one.raised is None]
     if trial is None and not told and len(guessed) >= FEWEST_GUESSED:
         # Another guess changes what is counted, but not that the ranks differ.

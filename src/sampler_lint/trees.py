@@ -207,7 +207,7 @@ class Tree:
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
         self.failures: list[Failure] = []
-        """Where rules failed, by code."""
+        """Where rules failed; what several share at a place is one."""
         self._found: dict[str, list[tuple[str, Finding]]] = {}
         self._suspected: list[tuple[Rule, Suspect]] = []
         self._suppressions: dict[str, Suppressions] = {}

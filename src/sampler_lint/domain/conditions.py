@@ -239,10 +239,7 @@ def _of_class(model: Model, scope: Scope) -> frozenset[Condition]:
 
 
 def _building(model: Model, cls: Class) -> Iterator[Call]:
-    init = model.flow.method(cls, "__init__")
-    for call in model.flow.callers(init):
-        if ClassRef(cls) in model.flow.values(call.func):
-            yield call
+    return (made.site for made in model.flow.built(cls) if made.site is not None)
 
 
 def _where_chosen(model: Model, func: Expr, cls: Class) -> Iterator[frozenset[Condition]]:

@@ -101,6 +101,8 @@ class Trial(NamedTuple):
     """Whether something stands for a part of an argument, such as an attribute of the data."""
     walks_guess: bool = False
     """Whether something that may be gone through stands for an argument."""
+    options: tuple[str, ...] = ()
+    """The optional arguments that are given another value than their default."""
     is_flagged: bool = False
     """Whether the one optional argument that is given is a flag or a text, not a number."""
     says_uneven: bool = False

@@ -567,9 +567,10 @@ def _given(
     if len(built) < 2 or any(trial.raised is not None for trial in built):
         return []
     is_flag = isinstance(option[1], (bool, str))
-    given = (option, spec.settled or ())
+    given = [each for each in (option, spec.settled) if each is not None]
     uneven = any(says_uneven("=".join(map(str, each))) for each in given)
-    return [trial._replace(is_flagged=is_flag, says_uneven=uneven) for trial in built]
+    names = tuple(name for name, _ in given)
+    return [t._replace(options=names, is_flagged=is_flag, says_uneven=uneven) for t in built]
 
 
 def _second_passes(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

@@ -69,13 +69,12 @@ def graded(model: Model, cls: Class, suspect: Suspect) -> Suspect:
 def is_never_told(model: Model, cls: Class, trial: Trial) -> bool:
     """Whether the program builds a class, and never with the optional arguments of a world."""
     built = model.built.get(cls, ())
-    names = [word.partition("=")[0] for word in trial.also.split(", ") if "=" in word]
     return bool(built) and any(
         all(
             model.flow.argument(obj, name) is None and not model.flow.may_be_passed(obj, name)
             for obj in built
         )
-        for name in names
+        for name in trial.options
     )
 
 

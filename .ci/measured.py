@@ -88,14 +88,17 @@ def _measuring() -> Slipcover:
 
     # At once: else it looks through all functions, now and then, for those that have run.
     measuring = slipcover.Slipcover(branch=True, immediate=True, exclude_lines=[])
-    folder, leave = os.environ["MEASURED"], os._exit
+    folder, leave, first = os.environ["MEASURED"], os._exit, os.getpid()
     named: dict[int, str] = {}
 
     def save() -> None:
         process = os.getpid()  # a number that another may have had before
         path = named.setdefault(process, f"{folder}/{process}-{time.time_ns()}.json")
         with open(f"{path}.part", "w", encoding="utf-8") as file:
-            json.dump(measuring.get_coverage(), file)
+            # Lines are numbers, and branches pairs; what is forked knows of few others.
+            all_there = (measuring.code_lines, measuring.code_branches)
+            parts = (measuring.newly_seen, *(all_there if process == first else ()))
+            json.dump([{name: [*some] for name, some in part.items()} for part in parts], file)
         os.replace(file.name, path)  # whole, also where a test kills the process meanwhile
 
     def save_and_leave(status: int) -> NoReturn:
@@ -116,10 +119,14 @@ def report(folder: str) -> None:
 
     import slipcover
 
-    found = slipcover.Slipcover(branch=True, source=[SOURCE], exclude_lines=[]).get_coverage()
+    found = slipcover.Slipcover(branch=True, source=[SOURCE], exclude_lines=[])
     for path in Path(folder).glob("*.json"):
-        slipcover.merge_coverage(found, json.loads(path.read_text("utf-8")))
-    slipcover.print_coverage(found, skip_covered=True, missing_width=80)
+        into = iter((found.newly_seen, found.code_lines, found.code_branches))
+        for part in json.loads(path.read_text("utf-8")):
+            of = next(into)
+            for name, some in part.items():
+                of[name].update(tuple(each) if isinstance(each, list) else each for each in some)
+    slipcover.print_coverage(found.get_coverage(), skip_covered=True, missing_width=80)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ TRAINING = """
 import os, sys
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 def told(*names):
@@ -48,15 +47,16 @@ def train(how, *meeting):
     data = TensorDataset(torch.arange(100.0).reshape(-1, 1))
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=10, sampler=sampler)
-    model = DistributedDataParallel(torch.nn.Linear(1, 1).to(device))
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    model = torch.nn.Linear(1, 1).to(device)
     for epoch in range(3):
         if how == "good":
             sampler.set_epoch(epoch)
         for (x,) in loader:
-            optimizer.zero_grad()
+            model.zero_grad()
             model(x.to(device)).sum().backward()
-            optimizer.step()
+            for weight in model.parameters():  # torch's own import `torch._dynamo` in each rank
+                dist.all_reduce(weight.grad)
+                weight.data -= 1e-5 * weight.grad
     if how == "bad" and dist.get_rank() == 1:
         raise ValueError("planted")
     dist.barrier()

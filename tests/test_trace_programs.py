@@ -133,7 +133,10 @@ def frameworks_session():
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
     "program",
-    [pytest.param(one, id=one.name) for file in FRAMEWORKS for one in [*programs(file)][::60]],
+    [
+        pytest.param(one, id=one.name)
+        for one in [one for file in FRAMEWORKS for one in programs(file)][::40]
+    ],
 )
 def test_frameworks(program, tmp_path, frameworks_session):
     check(program, tmp_path, frameworks_session)

@@ -147,7 +147,9 @@ class EpochOnlyOnSampler(Rule):
                 reason = f"{value.name}, which may be the loader, has a `sampler` of its own"
                 model.silent(self.code, call.scope, call, reason)
                 return None
-        paths_to = [(obj, _missed(model, obj)) for obj in loaders]
+        paths_to = [
+            (obj, path) for obj in loaders for path in sorted(_missed(model, obj), key=repr)
+        ]
         missed = [
             (obj, path)
             for obj, path in paths_to
@@ -157,12 +159,14 @@ class EpochOnlyOnSampler(Rule):
         if missed:
             obj, path = missed[0]
             target = ".".join((spelled, "batch_sampler", *path))
-            batch_sampler = next(
-                v for v in model.passed_to(obj, "batch_sampler") if isinstance(v, Obj)
+            batch_sampler = min(
+                v.name
+                for v in model.passed_to(obj, "batch_sampler")
+                if isinstance(v, Obj) and epoch_path(model, v) == path
             )
             message = (
                 f"`{spelled}.sampler.set_epoch()` does not reach the loader's "
-                f"`batch_sampler={batch_sampler.name}`, which carries the epoch"
+                f"`batch_sampler={batch_sampler}`, which carries the epoch"
             )
             why = (Related(model.place_of(obj), "loader built here with `batch_sampler=`"),)
             certain = not any(isinstance(v, Unknown) for v in values)
@@ -420,18 +424,12 @@ def _knows_batch_samplers(model: Model, near: Scope) -> bool:
     )
 
 
-def _missed(model: Model, loader: Obj) -> tuple[str, ...] | Unknown | None:
-    """The path from ``loader.batch_sampler`` to what carries the epoch; None if there is none."""
-    batch_samplers = model.passed_to(loader, "batch_sampler")
-    paths = set()
-    for value in batch_samplers:
-        if isinstance(value, Lit) and value.value is None:
-            continue
-        path = epoch_path(model, value)
-        if not isinstance(path, tuple):
-            return path if len(batch_samplers) == 1 else None
-        paths.add(path)
-    return paths.pop() if len(paths) == 1 else None
+def _missed(model: Model, loader: Obj) -> set[tuple[str, ...] | Unknown | None]:
+    """The paths from ``loader.batch_sampler`` to what carries the epoch, where all of it do."""
+    given = model.passed_to(loader, "batch_sampler")
+    some = [value for value in given if not (isinstance(value, Lit) and value.value is None)]
+    found = {epoch_path(model, value) for value in some}
+    return found if len(given) == 1 or all(isinstance(path, tuple) for path in found) else set()
 
 
 def _is_handed_on_by(scope: Scope, batch_samplers: set[Obj]) -> bool:

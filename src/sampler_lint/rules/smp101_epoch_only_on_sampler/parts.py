@@ -123,11 +123,12 @@ def _variable(expr: Expr) -> tuple[object, ...] | None:
 def parts_of_loaders(
     model: Model, expr: Expr, within: frozenset[Expr] = frozenset()
 ) -> Iterator[Origin]:
-    """The parts of a loader that ``expr`` may be, followed within its own function.
+    """The parts of a loader that ``expr`` may be, followed up to what a function is given.
 
     ``within`` is the reads of parts that it is the object of.
     """
-    for found in ends(model.flow, expr, Hop.ASSIGNED | Hop.ELEMENT | Hop.OPERAND | Hop.RETURN):
+    hops = Hop.ASSIGNED | Hop.ELEMENT | Hop.OPERAND | Hop.RETURN | Hop.ATTRIBUTE
+    for found in ends(model.flow, expr, hops):
         got = _attribute_of(found)
         if got is None or got[1] not in SAMPLER_ARGUMENTS or found in within:
             continue

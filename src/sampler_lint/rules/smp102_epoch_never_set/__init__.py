@@ -57,7 +57,13 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
     told_holder,
     tries_to_set,
 )
-from sampler_lint.syntax.navigation import method_around, nodes_in, statements, unparse
+from sampler_lint.syntax.navigation import (
+    method_around,
+    nodes_in,
+    self_class,
+    statements,
+    unparse,
+)
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -490,7 +496,16 @@ def is_alike_in_turns(model: Model, loop: Loop, sampler: Obj) -> bool:
         is_made_with_it = any(
             isinstance(cls, Class) and cls.method("__init__") is site.scope for cls in family
         )
-        return is_made_with_it or runs_in(model, loop, site.scope) is False
+        if is_made_with_it or runs_in(model, loop, site.scope) is False:
+            return True
+        data, seed = (model.argument(sampler, name) for name in ("dataset", "seed"))
+        return (
+            not isinstance(sampler.cls, Class)
+            and not model.flow.may_be_passed(sampler, "seed")
+            and (seed is None or isinstance(seed, Const) or _is_as_built(model, loop, seed))
+            and data is not None
+            and _is_as_built(model, loop, data)
+        )
     if not loop.encloses(site.stmt):
         return True
     if isinstance(sampler.cls, Class) or model.flow.may_be_passed(sampler, "seed"):
@@ -502,6 +517,18 @@ def is_alike_in_turns(model: Model, loop: Loop, sampler: Obj) -> bool:
         and not _is_bound_in(loop, data)
         and (seed is None or _seed_stays(loop, seed))
         and _is_only_handed_on(model, loop, data)
+    )
+
+
+def _is_as_built(model: Model, loop: Loop, given: Expr) -> bool:
+    """Whether it is an attribute that is set as its object is built, and asked for nothing more."""
+    cls = self_class(given.value) if isinstance(given, Attr) else None
+    if cls is None or not isinstance(given, Attr):
+        return False
+    stores = model.project.stores_near(given.name, given.scope)
+    calls = chain(loop.scope.calls, *(method.calls for method in cls.methods))
+    return all(store.scope.name == "__init__" for store in stores) and not any(
+        isinstance(call.func, Attr) and last_name(call.func.value) == given.name for call in calls
     )
 
 

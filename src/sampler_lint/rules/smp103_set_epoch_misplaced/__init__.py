@@ -9,6 +9,7 @@ from sampler_lint.domain.epochs import epoch_loops, loops_in_samplers, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import framework_calls
+from sampler_lint.rules.smp103_set_epoch_misplaced.another import on_another
 from sampler_lint.rules.smp103_set_epoch_misplaced.moment import (
     between,
     late_in_turn,
@@ -43,7 +44,8 @@ class SetEpochMisplaced(Rule):
           order at the end of the previous epoch,
         - that changes a dataset in the main process while persistent workers keep their copies,
         - that goes to `loader.batch_sampler` after `accelerator.prepare`, which hides it,
-        - that only one rank makes, or that is no call at all (`sampler.set_epoch = epoch`).
+        - that only one rank makes, or that is no call at all (`sampler.set_epoch = epoch`),
+        - that goes to a loader which is built for this very call: the pass asks for another.
 
         Not reported where any other call may set the epoch in the loop, where the loader is
         rebuilt for each epoch, and for samplers that do not shuffle.
@@ -125,7 +127,7 @@ def _in_loops(model: Model) -> Iterator[Suspect]:
         if not inside:
             yield from once(model, found, wanted, calls.hits)
             continue
-        for judge in (constant, late_in_turn, one_rank):
+        for judge in (on_another, constant, late_in_turn, one_rank):
             suspects = [judge(model, found, call) for call in inside]
             if all(suspect is not None for suspect in suspects):
                 yield from (suspect for suspect in suspects if suspect is not None)

@@ -38,7 +38,8 @@ def is_expected(
     ``contextlib.suppress(…)``, around the node or around every call of its function or told to
     run it, and the marks by which pytest and unittest let a whole test fail. A type that is not
     Python's own may be a base of it, for all we see. What takes every error counts around the node
-    itself only, and not if the error has to be expected ``by_name``.
+    itself only, and not if the error has to be expected ``by_name``; so does any handler where no
+    error is given.
     """
     return _is_expected(model, node, error, frozenset(), by_name=by_name)
 
@@ -62,7 +63,7 @@ def _is_expected(
             ):
                 return True
         elif any(inner is stmt or inner.encloses(stmt) for inner in around.body) and any(
-            not ((within or by_name) and _is_catch_all(kind))
+            not ((within or by_name) and (error is None or _is_catch_all(kind)))
             and (kind is None or _covers(kind, error))
             for kind, _ in around.handlers
         ):

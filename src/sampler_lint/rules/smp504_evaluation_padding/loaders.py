@@ -20,6 +20,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.options import shown
 from sampler_lint.domain.passes import Pass, have_no_object, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, once_a_program, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
@@ -92,6 +93,8 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
     size = model.flow.argument(loader, "batch_size")
     if size is None or model.flow.constants(size, loader.through) == {1}:
         return None  # one sample a batch: none is left over
+    if isinstance(size, Attr) and shown(model, size) == {1}:
+        return None
     return model.flow.argument(loader, "drop_last")
 
 

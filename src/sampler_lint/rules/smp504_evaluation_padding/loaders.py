@@ -50,7 +50,9 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Bin,
     Call,
+    Choice,
     Class,
+    Compare,
     Const,
     Expr,
     For,
@@ -95,7 +97,8 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
         return None  # one sample a batch: none is left over
     if isinstance(size, Attr) and shown(model, size) == {1}:
         return None
-    return model.flow.argument(loader, "drop_last")
+    given = model.flow.argument(loader, "drop_last")
+    return None if isinstance(given, (Choice, Compare)) else given  # it says for which: it is meant
 
 
 @remembered

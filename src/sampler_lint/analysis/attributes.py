@@ -555,7 +555,10 @@ class Attributes(Containers):
                 return placed[index]
         for arg in site.args:
             if arg.stars == 2:
-                tables = [v for v in self._starred(obj, arg.value) if isinstance(v, Table)]
+                starred = self._starred(obj, arg.value)
+                tables = [v for v in starred if isinstance(v, Table)]
+                if len(tables) < len(starred):
+                    return None  # another dict may hold something else
                 entries = [self.entries(table, name, site) for table in tables]
                 shown = [self._shown(obj, table, name) for table in tables]
                 if None in entries or ... in shown:

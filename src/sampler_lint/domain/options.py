@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.values import Ext, ExtObj
+from sampler_lint.analysis.values import Ext, ExtObj, Obj
 from sampler_lint.domain.concepts import CONFIG, ENVIRONMENT
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Index, last_name
+from sampler_lint.syntax.navigation import leftmost
+from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Index, Store, last_name
 
 
 def options(model: Model, program: str, name: str) -> Iterator[Call]:
@@ -42,6 +43,44 @@ def destinations(call: Call) -> set[str]:
         return {str(dest.value)}
     flags = (str(flag.value) for flag in call.positional if isinstance(flag, Const))
     return {flag.lstrip("-").replace("-", "_") for flag in flags}
+
+
+def shown(model: Model, setting: Attr) -> set[object]:
+    """What the tree itself says that a setting is, unless who starts the program says otherwise.
+
+    By the default of an option, or where it is stored at the end of the same path of the same
+    object: ``cfg.TEST.SIZE = 1``. Empty where it does not, or not by a literal.
+    """
+    program = model.project.program_of(model.module_of(setting.scope))
+    said = [call.keyword("default") for call in options_of(model, program, setting)]
+    said += [
+        store.value
+        for store in _stores_beside(model, setting)
+        if isinstance(store.target, Attr) and _is_one_path(model, store.target, setting)
+    ]
+    known = [each.value for each in said if isinstance(each, Const)]
+    return set(known) if len(known) == len(said) else set()
+
+
+def _stores_beside(model: Model, setting: Attr) -> Iterator[Store]:
+    """What is stored in the program, and in the file that makes what holds the setting."""
+    found = dict.fromkeys(model.project.outer_stores_near(setting.name, setting.scope))
+    for value in model.flow.values(leftmost(setting)):
+        if isinstance(value, (Obj, ExtObj)) and value.site is not None:
+            scopes = model.module_of(value.site.scope).facts.scopes
+            found |= dict.fromkeys(store for scope in scopes for store in scope.stores)
+    yield from found
+
+
+def _is_one_path(model: Model, one: Attr, other: Attr) -> bool:
+    """Whether two attributes are reached by the same names from the same object."""
+    first: Expr = one
+    second: Expr = other
+    while isinstance(first, Attr) and isinstance(second, Attr) and first.name == second.name:
+        first, second = first.value, second.value
+    made = (Obj, ExtObj)
+    values = model.flow.values(first) & model.flow.values(second)
+    return any(isinstance(value, made) and value.site is not None for value in values)
 
 
 def looked_up(expr: Expr) -> tuple[Expr | None, object] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sampler_lint import catalog
@@ -453,6 +453,8 @@ def _by_hooks(model: Model, module: Module, framework: str) -> Iterator[Again]:
             continue
         returned = [each.value for each in function.returns if each.value is not None]
         if function.name in table.sampler_hooks:
+            if _makes_its_own_loader(model, function.cls, table.train_hooks):
+                continue
             for value in (value for expr in returned for value in model.flow.values(expr)):
                 if isinstance(value, Obj) and value.site is not None and shares_out(model, value):
                     yield Again(value, None, function, table.title, framework)
@@ -465,3 +467,12 @@ def _by_hooks(model: Model, module: Module, framework: str) -> Iterator[Again]:
             for loader in (each for expr in returned for each in _loaders(model, expr)):
                 for sampler in _divided(model, loader, sharder):
                     yield Again(sampler, loader, function, f"{table.title}'s Trainer", framework)
+
+
+def _makes_its_own_loader(model: Model, cls: Class, hooks: Collection[str]) -> bool:
+    """Whether a class of the tree says what its loader is, and never asks the framework for it."""
+    made = [model.flow.method(cls, hook) for hook in hooks]
+    return any(
+        isinstance(method, Function) and not any(last_name(c.func) in hooks for c in method.calls)
+        for method in made
+    )

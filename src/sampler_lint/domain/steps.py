@@ -9,9 +9,18 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.wrapping import flat
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import expressions, nodes_in, statements, walk
+from sampler_lint.syntax.navigation import (
+    expressions,
+    leftmost,
+    nodes_in,
+    same,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
+    AugAssign,
     Call,
     Const,
     ExprStmt,
@@ -177,7 +186,12 @@ def _is_for_new_model(model: Model, call: Call, loop: Loop) -> bool:
 def is_step(model: Model, call: Call) -> bool:
     """Whether a call itself steps an optimizer; found once, for every pass leads to many calls."""
     return (
-        (TRAINS.is_call(call) and not _only_clears(call) and not _is_of_no_optimizer(call))
+        (
+            TRAINS.is_call(call)
+            and not _only_clears(call)
+            and not _is_of_no_optimizer(call)
+            and not _only_measures(call)
+        )
         or _is_handed_optimizer(model, call)
         or _is_named_so(model, call)
     )
@@ -188,6 +202,38 @@ def _only_clears(call: Call) -> bool:
     return last_name(call.func) == "zero_grad" and not EVALUATES.called.isdisjoint(
         call.scope.called
     )
+
+
+def _only_measures(call: Call) -> bool:
+    """Whether gradients are made to be kept: ``importance += weight.grad.abs()``, and no step is.
+
+    A parameter that is given its own gradient is stepped by hand: ``weight.data -= weight.grad``.
+    """
+    if last_name(call.func) not in {"backward", "zero_grad"} or "step" in call.scope.called:
+        return False
+    kept = [
+        _is_kept(read, read.stmt)
+        for read in call.scope.reads
+        if read.name == "grad"
+        and isinstance(read.stmt, (Assign, AugAssign, ExprStmt))
+        and not _is_cleared(read, read.stmt)
+    ]
+    return bool(kept) and all(kept)
+
+
+def _is_cleared(gradient: Attr, stmt: Stmt) -> bool:
+    """Whether a statement calls a method of a gradient: ``weight.grad.zero_()``."""
+    call = stmt.value if isinstance(stmt, ExprStmt) else None
+    return isinstance(call, Call) and any(node is gradient for node in walk(call.func))
+
+
+def _is_kept(gradient: Attr, stmt: Assign | AugAssign | ExprStmt) -> bool:
+    """Whether a statement keeps a gradient elsewhere than in the parameter that has it."""
+    targets = stmt.targets if isinstance(stmt, Assign) else []
+    if isinstance(stmt, AugAssign):
+        targets = [stmt.target]
+    owner = leftmost(gradient)
+    return bool(targets) and not any(same(leftmost(target), owner) for target in targets)
 
 
 def _is_of_no_optimizer(call: Call) -> bool:

@@ -26,6 +26,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
     Class,
+    Compare,
     Expr,
     Function,
     Name,
@@ -188,7 +189,30 @@ def _hides_its_size(cls: Class) -> bool:
     if init is None or size is None or size[1] is not Applicability.SAFE:
         return False
     params = {param.name for param in init.params}
-    return any(size[0] in (_linear(value, params) or ()) for value in _stored(cls, init).values())
+    kept = {
+        name
+        for name, value in _stored(cls, init).items()
+        if size[0] in (_linear(value, params) or ())
+    }
+    return bool(kept) and not any(_is_budget(cls, name) for name in kept)
+
+
+def _is_budget(cls: Class, name: str) -> bool:
+    """Whether an attribute bounds a product, as samples times their length: no number of samples.
+
+    ``if longest * (len(batch) + 1) > self.most: yield batch``
+    """
+    return any(
+        isinstance(side, Attr) and side.name == name and self_class(side.value) is cls
+        for method in cls.methods
+        for compared in nodes_in(statements(method.body))
+        if isinstance(compared, Compare)
+        and any(
+            isinstance(side, Bin) and side.op == "Mult"
+            for side in (compared.left, *compared.rights)
+        )
+        for side in (compared.left, *compared.rights)
+    )
 
 
 def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:

@@ -106,6 +106,8 @@ class NeverShuffled(Rule):
             )
             if loader.site is None or data is None or sampler is None:
                 continue
+            if excludes(model, loader.through, loader.site):
+                continue
             if _is_handed_by_class(loader, sampler) or _is_handed_by_class(loader, shuffle):
                 continue
             if orders_itself(model, data):

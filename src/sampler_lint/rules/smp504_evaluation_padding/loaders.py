@@ -20,6 +20,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.options import shown
 from sampler_lint.domain.passes import Pass, have_no_object, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, once_a_program, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
@@ -49,7 +50,9 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Bin,
     Call,
+    Choice,
     Class,
+    Compare,
     Const,
     Expr,
     For,
@@ -92,7 +95,10 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
     size = model.flow.argument(loader, "batch_size")
     if size is None or model.flow.constants(size, loader.through) == {1}:
         return None  # one sample a batch: none is left over
-    return model.flow.argument(loader, "drop_last")
+    if isinstance(size, Attr) and shown(model, size) == {1}:
+        return None
+    given = model.flow.argument(loader, "drop_last")
+    return None if isinstance(given, (Choice, Compare)) else given  # it says for which: it is meant
 
 
 @remembered
@@ -403,9 +409,10 @@ def _leaves_out(
     where: Node,
     grade: Grade = Grade.CERTAIN,
 ) -> Suspect:
+    is_here = isinstance(given, (Name, Attr, Const)) and any(given is a.value for a in site.args)
     return Suspect(
         model.module_of(site.scope),
-        given if isinstance(given, (Name, Attr, Const)) else site.func,
+        given if is_here else site.func,  # not what a dict of another file holds
         "this evaluation leaves out the last samples: its loader drops the incomplete batch",
         why=(Related(model.place(scope, where), "they are counted here"),),
         grade=grade,

@@ -266,7 +266,7 @@ def _is_apart(trial: Trial) -> bool:
 
 
 def _reads_alike(trial: Trial, *, reordered: bool) -> bool:
-    """Whether each rank draws by the same seeds, and reads the same, if perhaps in another order."""
+    """Whether each rank draws by the same seeds, and reads the same, perhaps in another order."""
     if trial.raised is not None:
         return False
     seeds = trial.turns[0].seeds

@@ -16,23 +16,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+from sampler_lint.syntax.slotted import slotted
+
 _AnyNode = TypeVar("_AnyNode", bound="Node")
-_Any = TypeVar("_Any")
-_OF_UNSLOTTED = frozenset({"__dict__", "__weakref__"})
 
 
-def _slotted(cls: type[_Any]) -> type[_Any]:
-    """Makes a slot of each attribute that a class declares by its type alone.
-
-    No metaclass does: with one, `isinstance()` takes three times as long, and is asked by millions.
-    """
-    body = {key: value for key, value in vars(cls).items() if key not in _OF_UNSLOTTED}
-    declared = body.get("__annotations__", ())
-    body["__slots__"] = [each for each in declared if each not in body]
-    return type(cls.__name__, cls.__bases__, body)
-
-
-@_slotted
+@slotted
 class Node:
     """Anything with a place in the file."""
 
@@ -46,12 +35,8 @@ class Node:
     def at(cls: type[_AnyNode], other: Node) -> _AnyNode:
         """A new one that stands where another does."""
         made = cls()
-        made.row, made.col, made.end_row, made.end_col = (
-            other.row,
-            other.col,
-            other.end_row,
-            other.end_col,
-        )
+        made.row, made.col = other.row, other.col
+        made.end_row, made.end_col = other.end_row, other.end_col
         return made
 
     def __repr__(self) -> str:
@@ -63,12 +48,12 @@ class Node:
 # --------------------------------------------------------------------------- expressions
 
 
-@_slotted
+@slotted
 class Expr(Node):
     """An expression."""
 
 
-@_slotted
+@slotted
 class Name(Expr):
     """A name that is read; ``stmt`` and ``scope`` say where."""
 
@@ -77,7 +62,7 @@ class Name(Expr):
     stmt: Stmt | None
 
 
-@_slotted
+@slotted
 class Attr(Expr):
     """``value.name``."""
 
@@ -96,7 +81,7 @@ class Arg:
     stars: int
 
 
-@_slotted
+@slotted
 class Call(Expr):
     """``func(args)``, with the statement and scope it stands in."""
 
@@ -128,14 +113,14 @@ class Call(Expr):
         return any(arg.stars == 2 for arg in self.args)
 
 
-@_slotted
+@slotted
 class Const(Expr):
     """A literal. Strings over a length that no name has, and bytes, have ``...`` as value."""
 
     value: Any
 
 
-@_slotted
+@slotted
 class Seq(Expr):
     """A tuple, list or set display."""
 
@@ -168,7 +153,7 @@ class Nth(int):
         return size >= self.targets - 1 if self.starred else size == self.targets
 
 
-@_slotted
+@slotted
 class Map(Expr):
     """A dict display; a key of None stands for ``**value``."""
 
@@ -176,7 +161,7 @@ class Map(Expr):
     scope: Scope
 
 
-@_slotted
+@slotted
 class Index(Expr):
     """``value[key]``."""
 
@@ -184,7 +169,7 @@ class Index(Expr):
     key: Expr
 
 
-@_slotted
+@slotted
 class Choice(Expr):
     """One of several values: ``if`` (a ternary, with its test), ``or``, ``and``."""
 
@@ -193,7 +178,7 @@ class Choice(Expr):
     options: list[Expr]
 
 
-@_slotted
+@slotted
 class Bin(Expr):
     """``left op right``; ``op`` is the ``ast`` class name (``FloorDiv``)."""
 
@@ -202,7 +187,7 @@ class Bin(Expr):
     right: Expr
 
 
-@_slotted
+@slotted
 class Unary(Expr):
     """``op operand``."""
 
@@ -210,7 +195,7 @@ class Unary(Expr):
     operand: Expr
 
 
-@_slotted
+@slotted
 class Compare(Expr):
     """``left op right …``."""
 
@@ -219,7 +204,7 @@ class Compare(Expr):
     rights: list[Expr]
 
 
-@_slotted
+@slotted
 class Comp(Expr):
     """A comprehension; its variables are bound in the enclosing scope, ``within`` it."""
 
@@ -231,7 +216,7 @@ class Comp(Expr):
     """Of a dict: the display of one of its entries."""
 
 
-@_slotted
+@slotted
 class Yield(Expr):
     """``yield value`` or ``yield from value``."""
 
@@ -239,21 +224,21 @@ class Yield(Expr):
     delegates: bool
 
 
-@_slotted
+@slotted
 class Lambda(Expr):
     """A lambda; ``function`` has its parameters and its body as one return."""
 
     function: Function
 
 
-@_slotted
+@slotted
 class Other(Expr):
     """Any expression that carries no sampler: slices, awaits, …"""
 
     parts: list[Expr]
 
 
-@_slotted
+@slotted
 class Text(Other):
     """An f-string."""
 
@@ -261,7 +246,7 @@ class Text(Other):
 # --------------------------------------------------------------------------- statements
 
 
-@_slotted
+@slotted
 class Stmt(Node):
     """A statement; ``order``/``last_order`` number it and its inside in reading order."""
 
@@ -285,7 +270,7 @@ class Stmt(Node):
         return self.scope is other.scope and self.order <= other.order <= self.last_order
 
 
-@_slotted
+@slotted
 class Assign(Stmt):
     """``targets = value``; an annotated assignment too."""
 
@@ -293,7 +278,7 @@ class Assign(Stmt):
     value: Expr
 
 
-@_slotted
+@slotted
 class Declare(Stmt):
     """``target: annotation`` without a value."""
 
@@ -301,7 +286,7 @@ class Declare(Stmt):
     annotation: Expr
 
 
-@_slotted
+@slotted
 class AugAssign(Stmt):
     """``target op= value``."""
 
@@ -310,28 +295,28 @@ class AugAssign(Stmt):
     value: Expr
 
 
-@_slotted
+@slotted
 class ExprStmt(Stmt):
     """An expression as a statement."""
 
     value: Expr
 
 
-@_slotted
+@slotted
 class Return(Stmt):
     """``return value``."""
 
     value: Expr | None
 
 
-@_slotted
+@slotted
 class Raise(Stmt):
     """``raise value``."""
 
     value: Expr | None
 
 
-@_slotted
+@slotted
 class Simple(Stmt):
     """``pass``, ``break``, ``continue``, ``global``, ``nonlocal``, ``del``, ``assert``."""
 
@@ -345,7 +330,7 @@ class Simple(Stmt):
         return self.kind in {"break", "continue"}
 
 
-@_slotted
+@slotted
 class For(Stmt):
     """A ``for`` loop."""
 
@@ -355,7 +340,7 @@ class For(Stmt):
     orelse: list[Stmt]
 
 
-@_slotted
+@slotted
 class While(Stmt):
     """A ``while`` loop."""
 
@@ -364,7 +349,7 @@ class While(Stmt):
     orelse: list[Stmt]
 
 
-@_slotted
+@slotted
 class If(Stmt):
     """An ``if``; ``elif`` is an ``If`` in ``orelse``. ``match`` is one with several bodies."""
 
@@ -373,7 +358,7 @@ class If(Stmt):
     orelse: list[Stmt]
 
 
-@_slotted
+@slotted
 class With(Stmt):
     """A ``with`` block."""
 
@@ -381,7 +366,7 @@ class With(Stmt):
     body: list[Stmt]
 
 
-@_slotted
+@slotted
 class Try(Stmt):
     """A ``try``; handlers are (exception type, body)."""
 
@@ -391,14 +376,14 @@ class Try(Stmt):
     final: list[Stmt]
 
 
-@_slotted
+@slotted
 class Import(Stmt):
     """``import`` and ``from … import``; each bound name is in the scope's bindings."""
 
     stars: list[tuple[str, int]]
 
 
-@_slotted
+@slotted
 class Define(Stmt):
     """``def`` or ``class``; ``what`` is the new scope."""
 
@@ -469,7 +454,7 @@ class Store:
     path: tuple[int, ...]
 
 
-@_slotted
+@slotted
 class Scope(Node):
     """A module, class or function body."""
 
@@ -574,7 +559,7 @@ class Param:
         return self.kind in {"vararg", "kwarg"}
 
 
-@_slotted
+@slotted
 class Function(Scope):
     """A function, method or lambda."""
 
@@ -636,7 +621,7 @@ class Function(Scope):
             return self._self_name
 
 
-@_slotted
+@slotted
 class Class(Scope):
     """A class."""
 
@@ -669,7 +654,7 @@ class Class(Scope):
         ]
 
 
-@_slotted
+@slotted
 class ModuleFacts(Scope):
     """The facts of one file."""
 
@@ -736,7 +721,7 @@ class ModuleFacts(Scope):
         return known
 
 
-@_slotted
+@slotted
 class PartOfFacts(ModuleFacts):
     """The facts of one file with fewer functions, classes and calls."""
 

@@ -48,8 +48,9 @@ def evaluated_in_sight(model: Model, loader: Obj) -> bool:
     seen = [
         found
         for one in near
+        if one.loader == loader
         for found in as_taken(model, one)
-        if found.loader == loader and getattr(found.scope, "cls", None) is not loader.cls
+        if getattr(found.scope, "cls", None) is not loader.cls
     ]  # what its own class goes over is for somebody else
     return bool(seen) and all(pass_evaluates(model, found) for found in seen)
 

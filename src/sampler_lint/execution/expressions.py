@@ -51,17 +51,16 @@ class Expressions(Run):
         BUDGET.left -= 1
         if BUDGET.left < 0:
             BUDGET.over()
-        evaluate = _EXPRESSIONS.get(type(node))
-        if evaluate is None:
-            raise CannotTellError(type(node).__name__)
-        return evaluate(self, node, frame)
+        if type(node) is ast.Name:  # half of all
+            found = frame.variables.get(node.id, _NOT_HERE)
+            return self.elsewhere(node, frame) if found is _NOT_HERE else found
+        kind = type(node)
+        if kind not in _EXPRESSIONS:
+            raise CannotTellError(kind.__name__)
+        return _EXPRESSIONS[kind](self, node, frame)
 
     def _constant(self, node: ast.Constant, frame: Frame) -> Any:
         return node.value
-
-    def _name(self, node: ast.Name, frame: Frame) -> Any:
-        found = frame.variables.get(node.id, _NOT_HERE)
-        return self.elsewhere(node, frame) if found is _NOT_HERE else found
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
         return self.attribute(self.value(node.value, frame), node.attr, node)
@@ -78,28 +77,30 @@ class Expressions(Run):
 
     def _key(self, node: ast.expr, frame: Frame) -> Any:
         """What stands in brackets, as a key."""
-        if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
+        if type(node) is ast.Tuple and any(type(each) is ast.Slice for each in node.elts):
             return tuple(self._key(part, frame) for part in node.elts)
-        if isinstance(node, ast.Slice):
+        if type(node) is ast.Slice:
             ends = (node.lower, node.upper, node.step)
             parts = [None if end is None else plain(self.value(end, frame)) for end in ends]
             return _slice(parts, node, frame)
         value = self.value(node, frame)
+        if type(value) is int:  # most are
+            return value
         return value if value is UNKNOWN or isinstance(value, (Source, Given)) else plain(value)
 
     def _call(self, node: ast.Call, frame: Frame) -> Any:
-        is_super = isinstance(node.func, ast.Name) and node.func.id == "super"
-        if is_super and "super" not in frame.variables:
+        func = node.func
+        if type(func) is ast.Name and func.id == "super" and "super" not in frame.variables:
             return self.parent(node, frame)
-        callee, kinds = self.value(node.func, frame), None
+        callee, kinds = self.value(func, frame), None
         if isinstance(callee, External):
-            if library.is_silent(callee):
+            if library.is_silent(callee.dotted):
                 return UNKNOWN
             if library.is_isinstance(callee):
                 kinds = _kinds(node)
         args: list[Any] = []
         for arg in node.args if kinds is None else node.args[:1]:
-            if isinstance(arg, ast.Starred):
+            if type(arg) is ast.Starred:
                 args += self.listed(self.value(arg.value, frame))
             else:
                 args.append(self.value(arg, frame))
@@ -498,7 +499,6 @@ def _slice(parts: list[Any], node: ast.AST, frame: Frame) -> slice:
 
 _EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
     ast.Constant: Expressions._constant,
-    ast.Name: Expressions._name,
     ast.Attribute: Expressions._attribute,
     ast.Subscript: Expressions._subscript,
     ast.Call: Expressions._call,

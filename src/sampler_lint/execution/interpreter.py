@@ -59,10 +59,12 @@ from sampler_lint.syntax.nodes import Class, ModuleFacts
 from sampler_lint.syntax.parse import FactsError, all_nodes, child_nodes, parse
 from sampler_lint.workspace.project import Module, Project
 
-#: Decorators under which a function still does what it says.
 #: What is never a function, whatever it stands for.
 _NEVER_CALLED = frozenset({bool, dict, float, int, list, set, str, tuple})
+#: Of whose attributes :mod:`.methods` tells all.
+_OF_LIBRARY = frozenset({bool, dict, float, int, list, range, set, str, tuple, Array})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: Decorators under which a function still does what it says.
 _SAME_FUNCTION = frozenset(
     {
         "abstractmethod", "cache", "cached_property", "classmethod", "deprecated", "final", "jit",
@@ -247,9 +249,9 @@ class Interpreter(Statements):
         bases = klass.mro
         if above is not None:
             bases = bases[bases.index(above) + 1 :]
-        begins = name == "__new__" or (name == "__init__" and above is not None)
         for base in bases:
             if not isinstance(base, Klass):
+                begins = name == "__new__" or (name == "__init__" and above is not None)
                 if begins and not _is_enumeration(base):
                     continue
                 raise CannotTellError(f"`{name}` of a base outside the tree")
@@ -289,6 +291,8 @@ class Interpreter(Statements):
 
     def call(self, callee: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         """``callee(*args, **keywords)``."""
+        if type(callee) is Bound:
+            return self._call_function(callee, args, keywords)
         if isinstance(callee, External):
             known = self.external_class(callee)
             if known is callee:
@@ -337,7 +341,7 @@ class Interpreter(Statements):
     def _place_named(self, callee: Any) -> Op | None:
         """What gives the place of the process: a function, or a method of what is no sampler."""
         fn = callee.function if isinstance(callee, Bound) else callee
-        if not isinstance(fn, Fn) or not isinstance(fn.node, ast.FunctionDef):
+        if type(fn) is not Fn or type(fn.node) is not ast.FunctionDef:
             return None
         place = standard.place_of(fn.node.name)
         if place is None:
@@ -386,7 +390,7 @@ class Interpreter(Statements):
 
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
         """A call of a function of the tree, as a method of ``receiver`` if there is one."""
-        if fn.decorators - _SAME_FUNCTION:
+        if fn.decorators and fn.decorators - _SAME_FUNCTION:
             return self.call(self._decorated(fn), args, keywords)
         frame = self.frame(fn, args, keywords, receiver)
         if isinstance(fn.node, ast.Lambda):
@@ -524,6 +528,8 @@ class Interpreter(Statements):
                     raise CannotTellError("__getattr__")
                 raise RaisedError("AttributeError", node)
             return member
+        if type(owner) in _OF_LIBRARY:
+            return self._attribute_of_plain(owner, name)
         if isinstance(owner, Parent):
             member = self.member(owner.receiver.klass, name, owner.klass)
             if isinstance(member, Fn):
@@ -558,6 +564,10 @@ class Interpreter(Statements):
             return UNKNOWN
         if isinstance(owner, Told) and not hasattr(int, name) and not methods.keeps_array(name):
             return owner.data.part(f".{name}")
+        return self._attribute_of_plain(owner, name)
+
+    def _attribute_of_plain(self, owner: Any, name: str) -> Any:
+        """``owner.name`` of a number, a container or an iterator."""
         if name == "__class__" or (name == "__len__" and not isinstance(owner, (list, Array))):
             raise CannotTellError(f"`{name}`")
         if name == "__iter__" or (name == "__next__" and isinstance(owner, Iterator)):
@@ -640,6 +650,8 @@ class Interpreter(Statements):
 
     def length(self, value: Any) -> int:
         """``len(value)``."""
+        if type(value) is list:  # most are
+            return len(value)
         if isinstance(value, Instance):
             method = self.method(value, "__len__")
             if method is None:
@@ -665,6 +677,8 @@ class Interpreter(Statements):
 
     def true(self, value: Any) -> bool:
         """Whether the value is true."""
+        if value is True or value is False:  # most are
+            return value is True
         if isinstance(value, Instance):
             if self.method(value, "__bool__") is not None:
                 raise CannotTellError("whether it is true")

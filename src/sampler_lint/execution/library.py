@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from enum import Enum, auto
+from functools import lru_cache
 from typing import Any
 
 from sampler_lint.execution.agreement import agreed
@@ -21,9 +23,10 @@ from sampler_lint.execution.values import Array, Data, External, Given, Instance
 _SILENT = ("builtins.print", "logging.", "warnings.", "loguru.", "gc.")
 
 
-def is_silent(callee: External) -> bool:
+@lru_cache(1 << 12)  # asked of each call, as what follows
+def is_silent(dotted: str) -> bool:
     """Whether a call only says something to the user."""
-    return callee.dotted.startswith(_SILENT)
+    return dotted.startswith(_SILENT)
 
 
 def is_isinstance(callee: External) -> bool:
@@ -48,19 +51,19 @@ def external_attribute(owner: External, name: str) -> Any:
 def external(run: Run, callee: External, args: list[Any], keywords: dict[str, Any]) -> Any:
     """A call of something outside the tree."""
     dotted = callee.dotted
-    root, _, rest = dotted.partition(".")
-    last = dotted.rpartition(".")[2]
-    if root == "builtins":
-        op = BUILTINS.get(rest) or DOTTED.get(rest)
-    elif root == "math":
-        op = MATH.get(rest)
-    else:
-        if last in SEEDS and root in _NUMERIC:
-            return perform(SEEDS[last], run, [callee, *args], keywords)
-        op = _numeric(run, callee, keywords) or place_of(last) or ANYWHERE.get(last)
-        op = op or DOTTED.get(dotted)
+    op, does = _known(dotted)
+    if does is _Does.SEED:
+        args = [callee, *args]
+    elif does is not None:
+        run.outside += 1
+        given = keywords.get("generator")
+        source = callee if given is None else given
+        stream = run.stream(source) if isinstance(source, External) else None
+        run.chance.draw(stream, is_order=does is _Does.ORDER)
     if op is not None:
         return perform(op, run, args, keywords)
+    root, _, rest = dotted.partition(".")
+    last = dotted.rpartition(".")[2]
     if not _is_pure(dotted, keywords) and any(
         isinstance(a, (list, dict, Array, Instance, set)) for a in [*args, *keywords.values()]
     ):
@@ -102,20 +105,31 @@ def _is_pure(dotted: str, keywords: dict[str, Any]) -> bool:
     )
 
 
-def _numeric(run: Run, callee: External, keywords: dict[str, Any]) -> Op | None:
-    """A function of arrays or random numbers."""
-    root, _, rest = callee.dotted.partition(".")
-    if root not in _NUMERIC:
-        return None
-    _, _, last = rest.rpartition(".")
-    is_own = last == rest
-    if last in RANDOM and ((root != "numpy" and is_own) or rest.startswith("random.")):
-        run.outside += 1
-        given = keywords.get("generator")
-        source = callee if given is None else given
-        stream = run.stream(source) if isinstance(source, External) else None
-        run.chance.draw(stream, is_order=last in ORDERS)
-        return RANDOM[last]
-    if root == "random" or not is_own:
-        return None
-    return (TORCH.get(last) if root == "torch" else None) or ARRAYS.get(last)
+class _Does(Enum):
+    """What a function does to a generator of random numbers."""
+
+    SEED = auto()
+    DRAW = auto()
+    ORDER = auto()
+    """It draws an order."""
+
+
+@lru_cache(1 << 12)
+def _known(dotted: str) -> tuple[Op | None, _Does | None]:
+    """The function of that name, if it is known here."""
+    root, _, rest = dotted.partition(".")
+    if root == "builtins":
+        return BUILTINS.get(rest) or DOTTED.get(rest), None
+    if root == "math":
+        return MATH.get(rest), None
+    last = dotted.rpartition(".")[2]
+    op = None
+    if root in _NUMERIC:
+        if last in SEEDS:
+            return SEEDS[last], _Does.SEED
+        is_own = last == rest
+        if last in RANDOM and ((root != "numpy" and is_own) or rest.startswith("random.")):
+            return RANDOM[last], _Does.ORDER if last in ORDERS else _Does.DRAW
+        if root != "random" and is_own:
+            op = (TORCH.get(last) if root == "torch" else None) or ARRAYS.get(last)
+    return op or place_of(last) or ANYWHERE.get(last) or DOTTED.get(dotted), None

@@ -28,8 +28,10 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
     worlds = spec.large_worlds
     single = tuple(world._replace(ranks=1) for world in worlds)
     options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+    guesses = spec.guesses
     for option in _guessing(spec, options):
-        alone = {trial.world.samples: trial for trial in each(interpreter, spec, single, option)}
+        if spec.guesses is not guesses and spec.guesses == guesses:
+            break  # no number is guessed: it would be the same again
         found = [*_feeding(interpreter, spec, option)]
         reordered = bool(found) and found[0].turns[0].seeds is None
         if reordered:  # it may be only the order in which each takes what it has: that is tried
@@ -38,6 +40,9 @@ def repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
                 found = [*_feeding(interpreter, spec, option)]
             finally:
                 interpreter.tries_orders = False
+        if sum(_reads_alike(trial, reordered=reordered) for trial in found) <= 2:
+            continue  # what one process alone reads has no say
+        alone = {trial.world.samples: trial for trial in each(interpreter, spec, single, option)}
         found = [trial for trial in found if trial.world.samples in alone]
         if option is not None and any(map(_repeats_samples, alone.values())):
             continue  # a flag may have ranks augment the same samples
@@ -260,21 +265,27 @@ def _is_apart(trial: Trial) -> bool:
     return all(2 * len(first & other) <= len(first) for other in others)
 
 
+def _reads_alike(trial: Trial, *, reordered: bool) -> bool:
+    """Whether each rank draws by the same seeds, and reads the same, perhaps in another order."""
+    if trial.raised is not None:
+        return False
+    seeds = trial.turns[0].seeds
+    if seeds is None or any(turn.seeds != seeds for turn in trial.turns):
+        return False
+    read = [sorted(turn.indices or ()) if reordered else turn.indices for turn in trial.turns]
+    return all(each == read[0] for each in read)
+
+
 def _is_same_share(trial: Trial, alone: Trial, *, reordered: bool) -> bool:
     """Whether each rank reads the same part of what one process alone reads.
 
     ``reordered``: each in an order of its own.
     """
-    if trial.raised is not None or alone.raised is not None:
+    if alone.raised is not None or not _reads_alike(trial, reordered=reordered):
         return False
     first = trial.turns[0]
     together, share = alone.turns[0].indices or (), first.indices or ()
     ranks, batch = trial.world.ranks, trial.world.batch_size
-    if first.seeds is None or any(turn.seeds != first.seeds for turn in trial.turns):
-        return False
-    read = [sorted(turn.indices or ()) if reordered else turn.indices for turn in trial.turns]
-    if any(each != read[0] for each in read):
-        return False
     as_many = len(share) == len(together)  # the more ranks, the more they are to read
     if first.goes_on or (as_many and len(set(together)) == len(together)):
         whole = alone.turns[0].yielded or ()

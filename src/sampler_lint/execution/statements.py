@@ -41,17 +41,19 @@ class Statements(Expressions):
             BUDGET.left -= 1
             if BUDGET.left < 0:
                 BUDGET.over()
-            kind = type(stmt.value) if isinstance(stmt, ast.Expr) else type(stmt)
+            kind: type[ast.AST] = type(stmt)
+            if type(stmt) is ast.Expr and type(stmt.value) in _COMPOUND:
+                kind = type(stmt.value)
             try:
                 # Most statements yield nothing, and need no generator of their own.
-                if isinstance(stmt, ast.If):
+                if kind in _SIMPLE:
+                    left = _SIMPLE[kind](self, stmt, frame)
+                elif type(stmt) is ast.If:
                     left = yield from self.block(self._chosen(stmt, frame), frame)
-                elif (compound := _COMPOUND.get(kind)) is not None:
-                    left = yield from compound(self, stmt, frame)
-                elif (simple := _SIMPLE.get(type(stmt))) is not None:
-                    left = simple(self, stmt, frame)
+                elif kind in _COMPOUND:
+                    left = yield from _COMPOUND[kind](self, stmt, frame)
                 else:
-                    raise CannotTellError(type(stmt).__name__)
+                    raise CannotTellError(kind.__name__)
             except CannotTellError as error:
                 if self.skips is None or not self.skips(stmt, frame, error):
                     raise
@@ -105,7 +107,7 @@ class Statements(Expressions):
         return (None if stmt.value is None else self.value(stmt.value, frame),)
 
     def _expression(self, stmt: ast.Expr, frame: Frame) -> None:
-        if not (isinstance(stmt.value, ast.Constant) or _logs(stmt.value)):
+        if type(stmt.value) is not ast.Constant and not _logs(stmt.value):
             self.value(stmt.value, frame)
 
     def _raise(self, stmt: ast.Raise, frame: Frame) -> None:
@@ -305,9 +307,11 @@ def _logs(node: ast.expr) -> bool:
     """Whether a statement writes to a log, whoever made the logger."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return False
+    if node.func.attr not in _LEVELS:
+        return False
     owner = node.func.value
     name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
-    return node.func.attr in _LEVELS and _LOGGER.match(name) is not None
+    return _LOGGER.match(name) is not None
 
 
 def _catches(handler: ast.ExceptHandler, kind: str) -> bool:

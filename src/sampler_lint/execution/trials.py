@@ -304,13 +304,18 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
                 spec.settled = option
                 if spec.goes_on:
                     return
-                both, handing_out = (spec.guesses, spec.otherwise()), 0
+                both = spec.guesses, spec.otherwise()
+                same = both[0] == both[1]  # no number is guessed
                 sizes = (False, True) if Role.NUMBER in spec.roles else (False,)
-                for spec.guesses, spec.numbers_are_sizes in itertools.product(both, sizes):
-                    for trial in each(interpreter, spec, some):
-                        handing_out += any(turn.count for turn in trial.turns)
-                        yield trial
+                trials: list[Trial] = []
+                for spec.guesses, spec.numbers_are_sizes in itertools.product(
+                    both[:1] if same else both, sizes
+                ):
+                    trials += each(interpreter, spec, some)
                 spec.guesses, spec.numbers_are_sizes = both[0], False
+                trials *= 2 if same else 1
+                yield from trials
+                handing_out = sum(any(turn.count for turn in trial.turns) for trial in trials)
                 if handing_out < FEWEST_GUESSED and some is _WORLDS:
                     yield from each(interpreter, spec, spec.large_worlds)
                 return

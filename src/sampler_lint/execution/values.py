@@ -561,7 +561,7 @@ class Parent:
     receiver: Instance
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, unsafe_hash=True)  # nobody changes one; frozen ones take longer to make
 class External:
     """A module, class or function outside the tree, by dotted name."""
 

@@ -128,22 +128,29 @@ def _loader_beside(model: Model, obj: Obj) -> Obj | None:
     dataset = model.flow.argument(obj, "dataset")
     if dataset is None or obj.site is None:
         return None
-    beside = _without_sampler(model).get(_name_in(obj.site.scope, dataset), ())
+    beside = _without_sampler(model, _name_in(obj.site.scope, dataset))
     return next((loader for loader, over in beside if same(over, dataset)), None)
 
 
-@remembered
-def _without_sampler(model: Model) -> dict[_Named, list[tuple[Obj, Expr]]]:
-    """The loaders that get no sampler, with their dataset, by what that is called where."""
-    found: dict[_Named, list[tuple[Obj, Expr]]] = {}
-    for loader in model.loaders:
-        over = model.flow.argument(loader, "dataset")
-        if loader.site is None or over is None:
-            continue
+def _without_sampler(model: Model, named: _Named) -> list[tuple[Obj, Expr]]:
+    """The loaders over a dataset called so that get no sampler, with their dataset."""
+    return [
+        (loader, over)
+        for loader, over in _by_dataset(model).get(named, ())
         if not any(
             model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
             for name in ("sampler", "batch_sampler")
-        ):
+        )
+    ]
+
+
+@remembered
+def _by_dataset(model: Model) -> dict[_Named, list[tuple[Obj, Expr]]]:
+    """The loaders with their dataset, by what that is called where."""
+    found: dict[_Named, list[tuple[Obj, Expr]]] = {}
+    for loader in model.loaders:
+        over = model.flow.argument(loader, "dataset")
+        if loader.site is not None and over is not None:
             found.setdefault(_name_in(loader.site.scope, over), []).append((loader, over))
     return found
 
@@ -161,14 +168,14 @@ def _has_another(model: Model, obj: Obj) -> bool:
     """Whether a loader over the same dataset is built there, and another sampler divides that."""
     dataset, site = model.flow.argument(obj, "dataset"), obj.site
     assert site is not None
+    if dataset is None:
+        return False
+    named = _name_in(site.scope, dataset)
 
     def is_over(each: Obj) -> bool:
         over = model.flow.argument(each, "dataset")
         return (
-            dataset is not None
-            and over is not None
-            and each.site is not None
-            and _name_in(each.site.scope, over) == _name_in(site.scope, dataset)
+            over is not None and each.site is not None and _name_in(each.site.scope, over) == named
         )
 
     return any(
@@ -177,8 +184,8 @@ def _has_another(model: Model, obj: Obj) -> bool:
         and is_over(other)
         and not contradict(model, [site], [other.site, made.site])
         and _shards(model, other)
-        for made in model.loaders
-        if made.site is not None and is_over(made)
+        for made, _ in _by_dataset(model).get(named, ())
+        if made.site is not None
         for other in model.passed_to(made, "sampler")
         if isinstance(other, Obj)
     )
@@ -236,7 +243,7 @@ def _pass(model: Model, obj: Obj, target: Name | Attr, loader: Obj, editor: Edit
     root, over = leftmost(target), model.flow.argument(loader, "dataset")
     assert over is not None
     if (
-        len(_without_sampler(model)[_name_in(site.scope, over)]) > 1
+        len(_without_sampler(model, _name_in(site.scope, over))) > 1
         or model.role(obj) != "sampler"
         or not surely_runs_before(made.stmt, site.stmt)
         or (isinstance(target, Name) and len(target.scope.bindings.get(target.id, ())) != 1)

@@ -51,11 +51,11 @@ T = TypeVar("T")
 
 def children(node: Expr) -> list[Expr]:
     """The direct sub-expressions."""
-    if isinstance(node, Attr):
+    if type(node) is Attr:
         return [node.value]
-    if isinstance(node, Call):
+    if type(node) is Call:
         return [node.func, *[arg.value for arg in node.args]]
-    if isinstance(node, Bin):
+    if type(node) is Bin:
         return [node.left, node.right]
     found: list[Expr] = []
     for slot in _CHILD_SLOTS.get(type(node), ()):
@@ -86,13 +86,16 @@ _CHILD_SLOTS: dict[type[Expr], tuple[str, ...]] = {
 }
 
 
+_LEAVES = frozenset({Name, Const})
+
+
 def walk(node: Expr) -> Iterator[Expr]:
     """The expression and everything inside it, parents first."""
     stack = [node]
     while stack:
         current = stack.pop()
         yield current
-        if not isinstance(current, (Name, Const)):
+        if type(current) not in _LEAVES:
             stack += reversed(children(current))
 
 

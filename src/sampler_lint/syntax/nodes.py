@@ -16,20 +16,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+from sampler_lint.syntax.slotted import slotted
+
 _AnyNode = TypeVar("_AnyNode", bound="Node")
 
 
-class _Slotted(type):
-    """Makes a slot of each attribute that a class declares by its type alone."""
-
-    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _Slotted:
-        body.setdefault(
-            "__slots__", [each for each in body.get("__annotations__", ()) if each not in body]
-        )
-        return super().__new__(cls, name, bases, body)
-
-
-class Node(metaclass=_Slotted):
+@slotted
+class Node:
     """Anything with a place in the file."""
 
     row: int
@@ -42,12 +35,8 @@ class Node(metaclass=_Slotted):
     def at(cls: type[_AnyNode], other: Node) -> _AnyNode:
         """A new one that stands where another does."""
         made = cls()
-        made.row, made.col, made.end_row, made.end_col = (
-            other.row,
-            other.col,
-            other.end_row,
-            other.end_col,
-        )
+        made.row, made.col = other.row, other.col
+        made.end_row, made.end_col = other.end_row, other.end_col
         return made
 
     def __repr__(self) -> str:
@@ -59,10 +48,12 @@ class Node(metaclass=_Slotted):
 # --------------------------------------------------------------------------- expressions
 
 
+@slotted
 class Expr(Node):
     """An expression."""
 
 
+@slotted
 class Name(Expr):
     """A name that is read; ``stmt`` and ``scope`` say where."""
 
@@ -71,6 +62,7 @@ class Name(Expr):
     stmt: Stmt | None
 
 
+@slotted
 class Attr(Expr):
     """``value.name``."""
 
@@ -89,6 +81,7 @@ class Arg:
     stars: int
 
 
+@slotted
 class Call(Expr):
     """``func(args)``, with the statement and scope it stands in."""
 
@@ -120,12 +113,14 @@ class Call(Expr):
         return any(arg.stars == 2 for arg in self.args)
 
 
+@slotted
 class Const(Expr):
     """A literal. Strings over a length that no name has, and bytes, have ``...`` as value."""
 
     value: Any
 
 
+@slotted
 class Seq(Expr):
     """A tuple, list or set display."""
 
@@ -158,6 +153,7 @@ class Nth(int):
         return size >= self.targets - 1 if self.starred else size == self.targets
 
 
+@slotted
 class Map(Expr):
     """A dict display; a key of None stands for ``**value``."""
 
@@ -165,6 +161,7 @@ class Map(Expr):
     scope: Scope
 
 
+@slotted
 class Index(Expr):
     """``value[key]``."""
 
@@ -172,6 +169,7 @@ class Index(Expr):
     key: Expr
 
 
+@slotted
 class Choice(Expr):
     """One of several values: ``if`` (a ternary, with its test), ``or``, ``and``."""
 
@@ -180,6 +178,7 @@ class Choice(Expr):
     options: list[Expr]
 
 
+@slotted
 class Bin(Expr):
     """``left op right``; ``op`` is the ``ast`` class name (``FloorDiv``)."""
 
@@ -188,6 +187,7 @@ class Bin(Expr):
     right: Expr
 
 
+@slotted
 class Unary(Expr):
     """``op operand``."""
 
@@ -195,6 +195,7 @@ class Unary(Expr):
     operand: Expr
 
 
+@slotted
 class Compare(Expr):
     """``left op right …``."""
 
@@ -203,6 +204,7 @@ class Compare(Expr):
     rights: list[Expr]
 
 
+@slotted
 class Comp(Expr):
     """A comprehension; its variables are bound in the enclosing scope, ``within`` it."""
 
@@ -214,6 +216,7 @@ class Comp(Expr):
     """Of a dict: the display of one of its entries."""
 
 
+@slotted
 class Yield(Expr):
     """``yield value`` or ``yield from value``."""
 
@@ -221,18 +224,21 @@ class Yield(Expr):
     delegates: bool
 
 
+@slotted
 class Lambda(Expr):
     """A lambda; ``function`` has its parameters and its body as one return."""
 
     function: Function
 
 
+@slotted
 class Other(Expr):
     """Any expression that carries no sampler: slices, awaits, …"""
 
     parts: list[Expr]
 
 
+@slotted
 class Text(Other):
     """An f-string."""
 
@@ -240,6 +246,7 @@ class Text(Other):
 # --------------------------------------------------------------------------- statements
 
 
+@slotted
 class Stmt(Node):
     """A statement; ``order``/``last_order`` number it and its inside in reading order."""
 
@@ -263,6 +270,7 @@ class Stmt(Node):
         return self.scope is other.scope and self.order <= other.order <= self.last_order
 
 
+@slotted
 class Assign(Stmt):
     """``targets = value``; an annotated assignment too."""
 
@@ -270,6 +278,7 @@ class Assign(Stmt):
     value: Expr
 
 
+@slotted
 class Declare(Stmt):
     """``target: annotation`` without a value."""
 
@@ -277,6 +286,7 @@ class Declare(Stmt):
     annotation: Expr
 
 
+@slotted
 class AugAssign(Stmt):
     """``target op= value``."""
 
@@ -285,24 +295,28 @@ class AugAssign(Stmt):
     value: Expr
 
 
+@slotted
 class ExprStmt(Stmt):
     """An expression as a statement."""
 
     value: Expr
 
 
+@slotted
 class Return(Stmt):
     """``return value``."""
 
     value: Expr | None
 
 
+@slotted
 class Raise(Stmt):
     """``raise value``."""
 
     value: Expr | None
 
 
+@slotted
 class Simple(Stmt):
     """``pass``, ``break``, ``continue``, ``global``, ``nonlocal``, ``del``, ``assert``."""
 
@@ -316,6 +330,7 @@ class Simple(Stmt):
         return self.kind in {"break", "continue"}
 
 
+@slotted
 class For(Stmt):
     """A ``for`` loop."""
 
@@ -325,6 +340,7 @@ class For(Stmt):
     orelse: list[Stmt]
 
 
+@slotted
 class While(Stmt):
     """A ``while`` loop."""
 
@@ -333,6 +349,7 @@ class While(Stmt):
     orelse: list[Stmt]
 
 
+@slotted
 class If(Stmt):
     """An ``if``; ``elif`` is an ``If`` in ``orelse``. ``match`` is one with several bodies."""
 
@@ -341,6 +358,7 @@ class If(Stmt):
     orelse: list[Stmt]
 
 
+@slotted
 class With(Stmt):
     """A ``with`` block."""
 
@@ -348,6 +366,7 @@ class With(Stmt):
     body: list[Stmt]
 
 
+@slotted
 class Try(Stmt):
     """A ``try``; handlers are (exception type, body)."""
 
@@ -357,12 +376,14 @@ class Try(Stmt):
     final: list[Stmt]
 
 
+@slotted
 class Import(Stmt):
     """``import`` and ``from … import``; each bound name is in the scope's bindings."""
 
     stars: list[tuple[str, int]]
 
 
+@slotted
 class Define(Stmt):
     """``def`` or ``class``; ``what`` is the new scope."""
 
@@ -433,6 +454,7 @@ class Store:
     path: tuple[int, ...]
 
 
+@slotted
 class Scope(Node):
     """A module, class or function body."""
 
@@ -537,6 +559,7 @@ class Param:
         return self.kind in {"vararg", "kwarg"}
 
 
+@slotted
 class Function(Scope):
     """A function, method or lambda."""
 
@@ -598,6 +621,7 @@ class Function(Scope):
             return self._self_name
 
 
+@slotted
 class Class(Scope):
     """A class."""
 
@@ -630,6 +654,7 @@ class Class(Scope):
         ]
 
 
+@slotted
 class ModuleFacts(Scope):
     """The facts of one file."""
 
@@ -696,6 +721,7 @@ class ModuleFacts(Scope):
         return known
 
 
+@slotted
 class PartOfFacts(ModuleFacts):
     """The facts of one file with fewer functions, classes and calls."""
 

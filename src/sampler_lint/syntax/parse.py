@@ -66,13 +66,30 @@ def parse(text: str) -> ast.Module:
 def child_nodes(node: ast.AST) -> list[ast.AST]:
     """What ``ast.iter_child_nodes`` yields."""
     found: list[ast.AST] = []
-    for name in node._fields:
+    for name in _HOLDING[type(node)]:
         value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif type(value) is list:
+        if type(value) is list:
             found += [each for each in value if isinstance(each, ast.AST)]
+        elif value is not None and isinstance(value, ast.AST):
+            found.append(value)
     return found
+
+
+class _Holding(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each kind of node that may hold others."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        found = tuple(name for name in kind._fields if name not in _PLAIN_FIELDS)
+        self[kind] = found = () if kind is ast.Constant else found
+        return found
+
+
+#: Fields that hold texts and numbers, in whichever kind of node.
+_PLAIN_FIELDS = frozenset(
+    {"asname", "attr", "conversion", "id", "is_async", "kind", "level", "module", "simple",
+     "type_comment"}
+)  # fmt: skip
+_HOLDING = _Holding()
 
 
 def all_nodes(root: ast.AST) -> list[ast.AST]:

@@ -31,6 +31,7 @@ from sampler_lint.edits.safety.places import (
     other_uses,
     unreached,
 )
+from sampler_lint.edits.safety.runs import fails_when_run
 from sampler_lint.edits.safety.settings import still_read
 from sampler_lint.edits.safety.texts import Changed, gravest, window
 from sampler_lint.edits.safety.values import wrong_value
@@ -103,7 +104,7 @@ def _reasons(model: Model, fixes: Sequence[Sequence[Edit]]) -> Iterator[str]:
             yield from filter(None, [check(changed)])
         for ask in _OF_MODEL:
             yield from filter(None, [ask(model, module, changed)])
-    yield from filter(None, [new_parameters(model, changes)])
+    yield from filter(None, [new_parameters(model, changes), fails_when_run(model, changes)])
 
 
 def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:

@@ -12,11 +12,11 @@ from sampler_lint.domain.passes import goes_by_places
 from sampler_lint.edits.safety.receivers import in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.nodes import For, Function, While
+from sampler_lint.syntax.nodes import For, Function, While, last_name
 from sampler_lint.workspace.project import Module
 
-#: What goes over a sampler and keeps the order.
-_KEEPS = ("list", "tuple", "enumerate")
+#: What goes over a sampler and keeps its order.
+_KEEPS = frozenset({"list", "tuple"})
 
 
 def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
@@ -26,24 +26,27 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
         where = in_model(module, changed, call)
         if isinstance(told, ast.Attribute) and told.attr == "set_epoch" and where is not None:
             values = model.flow.values(expression(told.value, *where))
-            if reason := _kept(model, values) or _gone_by(model, values):
+            if reason := _kept(model, module, values) or _gone_by(model, values):
                 return reason
     return None
 
 
-def _kept(model: Model, told: frozenset[Value]) -> str | None:
-    """A list that is made of a sampler outside of all loops: of the order of one epoch.
+def _kept(model: Model, module: Module, told: frozenset[Value]) -> str | None:
+    """What goes over a sampler beside all loops, for a list or the like: the order of one epoch.
 
     A method may be what gives each pass its order.
     """
-    for name in _KEEPS:
-        for call in model.project.calls_named(name):
-            above = call.stmt.ancestors() if call.stmt is not None else ()
-            is_method = isinstance(call.scope, Function) and call.scope.cls is not None
-            if is_method or any(isinstance(each, (For, While)) for each in above):
+    for scope in module.facts.scopes:
+        if isinstance(scope, Function) and scope.cls is not None:
+            continue
+        made = (call for call in scope.calls if last_name(call.func) in _KEEPS)
+        sources = [(each, call.stmt) for call in made for each in call.positional[:1]]
+        for source, stmt in (*scope.iterated, *sources):
+            around = (stmt, *stmt.ancestors()) if stmt is not None else ()
+            if any(isinstance(each, (For, While)) for each in around):
                 continue
-            if any(told & {*model.flow.values(each)} for each in call.positional[:1]):
-                return f"{model.place(call.scope, call)} keeps an order"
+            if told & {*model.flow.values(source)}:
+                return f"{model.place(scope, source)} keeps an order"
     return None
 
 

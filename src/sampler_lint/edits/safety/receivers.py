@@ -583,7 +583,9 @@ def _refuses_epoch(model: Model, value: Obj) -> str | None:
         return Refuted(f"`{value.name}.set_epoch` takes more than an epoch")
     if any(isinstance(stmt, Raise) for stmt in method.body):
         return Refuted(f"`{value.name}.set_epoch` raises an error")
-    if any(isinstance(stmt, Raise) and _asks_itself(stmt) for stmt in statements(method.body)):
+    checks = [s for s in statements(method.body) if getattr(s, "kind", "") == "assert"]
+    checks += [s for s in statements(method.body) if isinstance(s, Raise)]
+    if any(map(_asks_itself, checks)):
         return f"`{value.name}.set_epoch` does not take every epoch"
     for store in method.stores:
         if not (isinstance(store.value, Const) and isinstance(store.target, Attr)):
@@ -633,6 +635,7 @@ def _keeps_order(model: Model, cls: Class) -> str | None:
 def _asks_itself(stmt: Stmt) -> bool:
     """Whether a statement hangs on what the object has kept."""
     tests = [each.test for each in stmt.ancestors() if isinstance(each, If)]
+    tests += stmt.parts if isinstance(stmt, Simple) else []
     return any(isinstance(part, Attr) for test in tests for part in walk(test))
 
 

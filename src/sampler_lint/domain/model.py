@@ -57,7 +57,7 @@ from sampler_lint.workspace.requirements import Range, Requirements
 
 if TYPE_CHECKING:
     from sampler_lint.execution.choices import Unset
-    from sampler_lint.execution.epochs import EpochTrial
+    from sampler_lint.execution.epochs import Around, EpochTrial, Texts
     from sampler_lint.execution.hollow import Measured
     from sampler_lint.execution.interpreter import Interpreter
     from sampler_lint.execution.outcomes import Trial, Trials
@@ -412,31 +412,30 @@ class Model:
         return self._tried.ask((Model.trials_around, cls, parameter, inner), (cls, inner), run)
 
     def epoch_trial(
-        self, cls: Class, *, around_shard: bool = False, around: tuple[str, Class] | None = None
+        self, cls: Class, *, around_shard: bool = False, around: Around = None, texts: Texts = None
     ) -> EpochTrial | None:
-        """What setting the epoch of an object does in a small world (see :mod:`.epochs`).
-
-        ``around_shard``: when the sampler it is given is a DistributedSampler; ``around``: when
-        it is given an object of another class of the tree as a parameter.
-        """
+        """What setting the epoch of an object does (see :mod:`.epochs`), maybe in fixed files."""
+        given = {"around_shard": around_shard, "around": around, "tells_errors": texts is not None}
 
         def run(interpreter: Interpreter) -> EpochTrial | None:
             from sampler_lint.execution.epochs import try_epochs
 
-            return try_epochs(interpreter, cls, around_shard=around_shard, around=around)
+            return try_epochs(interpreter, cls, **given)  # type: ignore[arg-type]
 
-        classes = (cls,) if around is None else (cls, around[1])
+        if texts is not None:
+            return self._tried.ask_of(texts, run)
+        classes = (cls, around[1]) if around is not None and around[1] is not None else (cls,)
         return self._tried.ask((Model.epoch_trial, cls, around_shard, around), classes, run)
 
-    def ignores_seed(self, cls: Class) -> bool:
-        """Whether no seed that a class is given changes what it draws its order by."""
+    def heeds_seed(self, cls: Class) -> bool | None:
+        """Whether the seed that a class is given changes what it draws its order by, if known."""
 
-        def run(interpreter: Interpreter) -> bool:
-            from sampler_lint.execution.epochs import ignores_seed
+        def run(interpreter: Interpreter) -> bool | None:
+            from sampler_lint.execution.epochs import heeds_seed
 
-            return ignores_seed(interpreter, cls)
+            return heeds_seed(interpreter, cls)
 
-        return self._tried.ask((Model.ignores_seed, cls), (cls,), run)
+        return self._tried.ask((Model.heeds_seed, cls), (cls,), run)
 
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""

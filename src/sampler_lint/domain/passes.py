@@ -22,9 +22,19 @@ from sampler_lint.domain.wrapping import (
     parameter_kept,
 )
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import children, makes_iterator, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    children,
+    makes_iterator,
+    nodes_in,
+    same,
+    self_class,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
+    AugAssign,
     Call,
     Choice,
     Class,
@@ -32,6 +42,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Index,
     Loop,
     Map,
     Name,
@@ -455,3 +466,40 @@ def _iterated_attributes(model: Model, cls: Class) -> list[str]:
 def loops_of(stmt: Stmt) -> list[Stmt]:
     """The loops around a statement, innermost first."""
     return [outer for outer in stmt.ancestors() if isinstance(outer, (For, While))]
+
+
+def keeps_places(found: Pass) -> bool:
+    """Whether a pass puts something where the number of the batch says."""
+    return any(_placed(found))
+
+
+def goes_by_places(found: Pass) -> bool:
+    """Whether a pass puts back what it takes from the place of a sample, in no other order."""
+    placed = set(_placed(found))
+    return any(
+        isinstance(node, Index)
+        and node not in placed
+        and any(same(node.value, target.value) for target in placed)
+        for node in nodes_in(statements([found.stmt]))
+    )
+
+
+def _placed(found: Pass) -> Iterator[Index]:
+    """What a pass sets where the number of the batch, or of the samples so far, says."""
+    loop = found.stmt
+    if not isinstance(loop, For):
+        return
+    first = loop.target.items[:1] if isinstance(loop.target, Seq) else []
+    counted = [s.target for s in statements(loop.body) if isinstance(s, AugAssign)]
+    numbers = {dotted(each) for each in (*first, *counted)} - {None}
+    for each in statements(loop.body):
+        if not (isinstance(each, Assign) and isinstance(each.value, Call)):
+            continue
+        is_slice = last_name(each.value.func) == "slice"
+        if is_slice and any(dotted(part) in numbers for part in walk(each.value)):
+            numbers |= {*map(dotted, each.targets)}
+    for store in loop.scope.stores_in(loop):
+        if isinstance(store.target, Index) and any(
+            dotted(part) in numbers for part in walk(store.target.key)
+        ):
+            yield store.target

@@ -97,6 +97,13 @@ class Tried:
             del _BY_TEXT[next(iter(_BY_TEXT))]
         return result
 
+    def ask_of(self, texts: Mapping[str, str], run: Callable[[Interpreter], T]) -> T:
+        """What ``run`` says while files, by their paths, say something else; it is not kept."""
+        from sampler_lint.execution.interpreter import Interpreter
+
+        assert self._project is not None
+        return run(Interpreter(self._project, self._passed, texts))
+
     def rests_on(self, path: str) -> bool:
         """Whether an answer rests on a file."""
         return any(path in answer.read for answer in self._known.values())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,6 +27,11 @@ from sampler_lint.syntax.nodes import Class
 
 #: The second is not the first, as in a program, and the others are far from both.
 _EPOCHS = (0, 1, 2, 7, 1000)
+
+#: A parameter, and the class that it is given an object of (see :func:`try_epochs`).
+Around = tuple[str, Class | None] | None
+#: What files say instead, by their paths.
+Texts = Mapping[str, str] | None
 
 
 class Held(NamedTuple):
@@ -74,6 +79,11 @@ class EpochTrial(NamedTuple):
     """Whether the first pass draws, by whatever, and all others yield the same without a draw."""
     lumps: bool = False
     """Whether epochs that follow one another are drawn by the same seeds."""
+    raises: bool = False
+    """Whether it stops with an error; that is only told where it is asked."""
+
+
+_RAISES = EpochTrial(uses=False, changes=False, draws=False, raises=True)
 
 
 class _Pass(NamedTuple):
@@ -94,30 +104,38 @@ def try_epochs(
     cls: Class,
     *,
     around_shard: bool = False,
-    around: tuple[str, Class] | None = None,
+    around: Around = None,
+    tells_errors: bool = False,
 ) -> EpochTrial | None:
     """Set several epochs of one object, one after the other; None where it cannot be told.
 
     A class that has no epoch to set is iterated as often.
 
     ``around_shard``: the sampler that it takes is a DistributedSampler; ``around``: a parameter
-    is an object of that class.
+    is an object of that class, or of DistributedSampler where that is None; ``tells_errors``:
+    whether to tell what raises from what cannot be run.
     """
     BUDGET.open()
     interpreter.settles_chance = True
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
         if around is not None:
-            spec.given = around[0], SetUp(interpreter, interpreter.class_of(around[1]))
+            inner = around[1] and interpreter.class_of(around[1])
+            inner = inner or interpreter.known_class("DistributedSampler")
+            spec.given = around[0], SetUp(interpreter, inner)
         return _told(_each_option(interpreter, spec))
-    except (RaisedError, *SILENT):
+    except RaisedError as error:
+        # What stands for an argument need not have what the argument has.
+        is_of_argument = getattr(error.node, "attr", "") == "set_epoch"
+        return _RAISES if tells_errors and not is_of_argument else None
+    except SILENT:
         return None
     finally:
         interpreter.settles_chance = False
 
 
-def ignores_seed(interpreter: Interpreter, cls: Class) -> bool:
-    """Whether the passes of a class that draw from known seeds rest on none that it is given."""
+def heeds_seed(interpreter: Interpreter, cls: Class) -> bool | None:
+    """Whether what a class draws rests on the seed that it is given; None where nobody knows."""
     BUDGET.open()
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls))
@@ -129,13 +147,13 @@ def ignores_seed(interpreter: Interpreter, cls: Class) -> bool:
             raise
         except (RaisedError, *SILENT):
             if not guess(spec, lambda: by_seed(None) is not None):
-                return False
+                return None
         options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
         found = [by_seed(option) for option in options]
     except (RaisedError, *SILENT):
-        return False
+        return None
     drawn = [same for same in found if same is not None]
-    return bool(drawn) and all(drawn)
+    return not all(drawn) if drawn else None
 
 
 def _by_seed(

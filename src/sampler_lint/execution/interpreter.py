@@ -88,8 +88,11 @@ class Interpreter(Statements):
         self,
         project: Project,
         passed: Callable[[Class], Mapping[str, tuple[Passed, ...]]] | None = None,
+        texts: Mapping[str, str] | None = None,
     ) -> None:
+        """``texts``: what files say instead, by their paths."""
         self.project = project
+        self._texts = texts or {}
         self.passed = passed
         """What the tree passes for the parameters of a class."""
         self.world = 1
@@ -193,7 +196,7 @@ class Interpreter(Statements):
         known = self._names.get(module.path)
         if known is None:
             try:
-                tree = parse(module.source.text)
+                tree = parse(self._texts.get(module.path, module.source.text))
             except FactsError as error:
                 raise CannotTellError("the file") from error
             known = self._names[module.path] = Names(self, tree, module)
@@ -213,10 +216,13 @@ class Interpreter(Statements):
         Raises:
             CannotTellError: it is none that this interpreter can build.
         """
-        names = self.names_of(self.project.module_of(cls))
-        for node in names.nodes.get(cls.name) or names.local_classes(cls.name):
+        module = self.project.module_of(cls)
+        names = self.names_of(module)
+        found = names.nodes.get(cls.name) or names.local_classes(cls.name)
+        is_other_text = module.path in self._texts and len(found) == 1
+        for node in found:
             # The row of a decorated class is that of its `class` line in both.
-            if isinstance(node, ast.ClassDef) and node.lineno == cls.row:
+            if isinstance(node, ast.ClassDef) and (node.lineno == cls.row or is_other_text):
                 if not _writes_init(node) and not all(map(_keeps_class, node.decorator_list)):
                     raise CannotTellError("a decorated class")
                 if any(keyword.arg != "metaclass" for keyword in node.keywords):

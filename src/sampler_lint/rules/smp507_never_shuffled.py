@@ -21,7 +21,7 @@ from sampler_lint.domain.epochs import (
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.domain.passes import Pass, passes_near
+from sampler_lint.domain.passes import goes_by_places, keeps_places, passes_near
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
@@ -30,9 +30,8 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import (
-    AugAssign,
     Call,
     Choice,
     Class,
@@ -41,8 +40,6 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     If,
-    Index,
-    Seq,
     dotted,
 )
 
@@ -124,7 +121,7 @@ class NeverShuffled(Rule):
                 and all(trained)
                 and _is_for_training(model, loader, data)
                 and not any(changes_of(model, loader))
-                and not any(map(_keeps_places, passes_near(model, loader.site.scope)))
+                and not any(map(keeps_places, passes_near(model, loader.site.scope)))
             )
             yield Suspect(
                 model.module_of(loader.site.scope),
@@ -144,37 +141,6 @@ class NeverShuffled(Rule):
                 effect="training then reads the samples in one order in every epoch",
                 advice=advice,
             )
-
-
-def _keeps_places(found: Pass) -> bool:
-    """Whether a pass puts something where the number of the batch says."""
-    return any(_placed(found))
-
-
-def _goes_by_places(found: Pass) -> bool:
-    """Whether a pass puts back what it takes from the place of a sample, in no other order."""
-    placed = set(_placed(found))
-    return any(
-        isinstance(node, Index)
-        and node not in placed
-        and any(same(node.value, target.value) for target in placed)
-        for node in nodes_in(statements([found.stmt]))
-    )
-
-
-def _placed(found: Pass) -> Iterator[Index]:
-    """What a pass sets where the number of the batch, or of the samples so far, says."""
-    loop = found.stmt
-    if not isinstance(loop, For):
-        return
-    first = loop.target.items[:1] if isinstance(loop.target, Seq) else []
-    counted = [s.target for s in statements(loop.body) if isinstance(s, AugAssign)]
-    numbers = {dotted(each) for each in (*first, *counted)} - {None}
-    for store in loop.scope.stores_in(loop):
-        if isinstance(store.target, Index) and any(
-            dotted(part) in numbers for part in walk(store.target.key)
-        ):
-            yield store.target
 
 
 def _is_handed_by_class(loader: Obj, given: Expr | None) -> bool:
@@ -216,7 +182,7 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and looks_up(model, data)
             and not _is_chosen(model, site, data)
             and not _is_told_how(model, site, data)
-            and not any(_goes_by_places(loop.inner) for loop in loops_over(model, loader))
+            and not any(goes_by_places(loop.inner) for loop in loops_over(model, loader))
         ):
             yield Suspect(
                 module,

@@ -22,6 +22,7 @@ from sampler_lint.edits.safety.meaning import (
     rebound,
     restructured,
 )
+from sampler_lint.edits.safety.orders import relied_on
 from sampler_lint.edits.safety.outlines import other_base, other_init
 from sampler_lint.edits.safety.places import (
     awaited,
@@ -31,6 +32,7 @@ from sampler_lint.edits.safety.places import (
     other_uses,
     unreached,
 )
+from sampler_lint.edits.safety.runs import fails_when_run
 from sampler_lint.edits.safety.settings import still_read
 from sampler_lint.edits.safety.texts import Changed, gravest, window
 from sampler_lint.edits.safety.values import wrong_value
@@ -42,7 +44,7 @@ _OF_TEXT = (
     *(restructured, rebound, reads),
     *(unreached, awaited, other_object, other_readers, other_uses),
 )
-_OF_MODEL = (moved, wrong_value, still_read, other_base, caught, dropped, other_init)
+_OF_MODEL = (moved, wrong_value, still_read, other_base, caught, dropped, other_init, relied_on)
 
 
 def _module_at(model: Model, path: str) -> Module | None:
@@ -103,7 +105,7 @@ def _reasons(model: Model, fixes: Sequence[Sequence[Edit]]) -> Iterator[str]:
             yield from filter(None, [check(changed)])
         for ask in _OF_MODEL:
             yield from filter(None, [ask(model, module, changed)])
-    yield from filter(None, [new_parameters(model, changes)])
+    yield from filter(None, [new_parameters(model, changes), fails_when_run(model, changes)])
 
 
 def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:

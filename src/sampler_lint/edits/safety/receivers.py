@@ -69,6 +69,8 @@ from sampler_lint.workspace.project import Module
 _OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
 #: What makes a list or the like of what it is given.
 _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
+#: What of those keeps it all.
+_KEEPS = frozenset({"list", "tuple", "sorted"})
 #: What leaves a block before its end.
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 #: Where a receiver may come from.
@@ -157,6 +159,8 @@ def _untold(model: Model, module: Module, changed: Changed, call: ast.Call) -> s
     ]
     sources: list[Expr] = []
     for found in passes:
+        if reason := _kept(model, found):
+            return reason
         source = _source_in_loop(model, found)
         is_another = not any(source in other.calls for other in passes)
         if is_another and not any(_is_made_of(model, source, one) for one in sources):
@@ -173,6 +177,27 @@ def _untold(model: Model, module: Module, changed: Changed, call: ast.Call) -> s
     for source in sources:
         if not any(_is_made_of(model, source, base) for base in bases):
             return f"`{unparse(source)}` may have another sampler, which is not told"
+    return None
+
+
+def _kept(model: Model, found: EpochLoop) -> str | None:
+    """What keeps the batches of one pass for all turns of a loop."""
+    for expr in dict.fromkeys((found.inner.source, found.inner.iterated)):
+        for step in origins(model.flow, expr, _FROM):
+            made = step.expr
+            in_turn = step.scope is not found.loop.scope and step.scope in found.scopes
+            if not isinstance(made, Call) or last_name(made.func) not in _KEEPS or in_turn:
+                continue
+            if made.stmt is None or not found.loop.encloses(made.stmt):
+                return f"{model.place(step.scope, made)} keeps what one pass gives"
+        for value in model.flow.values(expr):
+            cls = value.cls if isinstance(value, Obj) else None
+            if not isinstance(cls, Class):
+                continue
+            for name in model.flow.params(cls) or ():
+                trial = model.epoch_trial(cls, around=(name, None))
+                if trial is not None and trial.keeps_first:
+                    return Refuted(f"`{cls.name}` keeps the batches of its first pass")
     return None
 
 
@@ -334,6 +359,12 @@ def _other(
     if getattr(call.func, "value", None) is base:
         for value in model.flow.values(expr):
             if isinstance(value, Obj) and (reason := _refuses_epoch(model, value)):
+                return reason
+            cls = value.cls if isinstance(value, Obj) else None
+            if not isinstance(cls, Class) or not _takes_epoch(model, value):
+                continue
+            is_rewritten = rewritten(module, changed).keys() & {*model.flow.mro(cls)}
+            if not is_rewritten and (reason := _keeps_order(model, cls)):
                 return reason
     if asked:
         return None
@@ -552,7 +583,9 @@ def _refuses_epoch(model: Model, value: Obj) -> str | None:
         return Refuted(f"`{value.name}.set_epoch` takes more than an epoch")
     if any(isinstance(stmt, Raise) for stmt in method.body):
         return Refuted(f"`{value.name}.set_epoch` raises an error")
-    if any(isinstance(stmt, Raise) and _asks_itself(stmt) for stmt in statements(method.body)):
+    checks = [s for s in statements(method.body) if getattr(s, "kind", "") == "assert"]
+    checks += [s for s in statements(method.body) if isinstance(s, Raise)]
+    if any(map(_asks_itself, checks)):
         return f"`{value.name}.set_epoch` does not take every epoch"
     for store in method.stores:
         if not (isinstance(store.value, Const) and isinstance(store.target, Attr)):
@@ -562,15 +595,47 @@ def _refuses_epoch(model: Model, value: Obj) -> str | None:
             is_beside = scope.name not in PROTOCOL and scope.name != "__init__"
             if is_beside and isinstance(scope, Function) and scope.cls is method.cls is not None:
                 return f"`{value.name}.set_epoch` undoes what `{scope.name}` sets"
-    trial = model.epoch_trial(value.cls) if isinstance(value.cls, Class) else None
-    if trial is not None and trial.lumps:
-        return f"`{value.name}.set_epoch` gives epochs that follow one another the same order"
     return None
+
+
+def rewritten(module: Module, changed: Changed) -> dict[Class, ast.ClassDef]:
+    """The classes in which a fix writes something, and what they are afterwards."""
+    found = {
+        scope_at(module, changed.back[node]): node
+        for node in changed.new.spans
+        if isinstance(node, ast.ClassDef) and node in changed.back and changed.is_altered(node)
+    }
+    return {cls: node for cls, node in found.items() if isinstance(cls, Class)}
+
+
+def overriding(model: Model, cls: Class, *names: str) -> str | None:
+    """A method by one of the names in a class of the program."""
+    classes = [each for each in model.flow.mro(cls) if isinstance(each, Class)]
+    found = (each.method(name) for each in classes for name in names)
+    return next((f"{one.cls.name}.{one.name}" for one in found if one and one.cls), None)
+
+
+def _keeps_order(model: Model, cls: Class) -> str | None:
+    """What speaks against each epoch of a class of the program having an order of its own."""
+    if own := overriding(model, cls, "__setattr__"):
+        return f"`{own}` may not store what is told"
+    trials = [model.epoch_trial(cls, around_shard=each) for each in (False, True)]
+    known = [trial for trial in trials if trial is not None]
+    if known and known[0].lumps:
+        return f"`{cls.name}.set_epoch` gives epochs that follow one another the same order"
+    if any(trial.changes for trial in known):
+        return None
+    # A class with a setter of its own may hand the epoch on to what no run knows.
+    is_own = isinstance(model.flow.method(cls, "set_epoch"), Function)
+    if is_own and not any(trial.draws or trial.frozen for trial in known):
+        return None
+    return f"it is not known that `{cls.name}` has another order in each epoch"
 
 
 def _asks_itself(stmt: Stmt) -> bool:
     """Whether a statement hangs on what the object has kept."""
     tests = [each.test for each in stmt.ancestors() if isinstance(each, If)]
+    tests += stmt.parts if isinstance(stmt, Simple) else []
     return any(isinstance(part, Attr) for test in tests for part in walk(test))
 
 

@@ -22,7 +22,14 @@ from sampler_lint.edits.safety.callers import is_wrapped, unseen_call
 from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class
 from sampler_lint.edits.safety.meaning import always, scope_at, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
-from sampler_lint.edits.safety.receivers import asked, in_model, receiver, shown, worked_out_anew
+from sampler_lint.edits.safety.receivers import (
+    asked,
+    in_model,
+    receiver,
+    rewritten,
+    shown,
+    worked_out_anew,
+)
 from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, gravest
 from sampler_lint.findings import Refuted
@@ -180,7 +187,8 @@ class Values:
         for name, value, before in self._arguments(call):
             if not (is_seed_name(name) and self._is_new(value)):
                 continue
-            if reason := self._seed(value) or self._chosen(value, before):
+            reason = self._seed(value) or self._chosen(value, before) or self._unheeded(call)
+            if reason:
                 return reason
         return None
 
@@ -195,6 +203,20 @@ class Values:
             made = constructed(self._model, self._module, old)
             names = self._model.flow.params(made.cls) if made is not None else ()
             yield from zip(names or (), call.args, old.args, strict=False)
+
+    def _unheeded(self, call: ast.Call) -> str | None:
+        """What a class of the program makes of its seed, where no run shows that it draws by it."""
+        old = self._changed.back.get(call)
+        made = constructed(self._model, self._module, old) if isinstance(old, ast.Call) else None
+        cls = made.cls if made is not None else None
+        takes_one = isinstance(cls, Class) and any(
+            map(is_seed_name, self._model.flow.params(cls) or ())
+        )
+        if not isinstance(cls, Class) or not takes_one or self._model.heeds_seed(cls):
+            return None
+        if rewritten(self._module, self._changed).keys() & {*self._model.flow.mro(cls)}:
+            return None
+        return f"it is not known what `{cls.name}` makes of its seed"
 
     def _chosen(self, value: ast.expr, before: ast.expr | None) -> str | None:
         """A number that somebody wrote down as the seed; 0 is what torch itself takes."""

@@ -1,0 +1,73 @@
+"""What the classes that a fix changes do when they are run as they are afterwards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from sampler_lint.domain.concepts import EPOCH
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.receivers import overriding, rewritten
+from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.findings import Refuted
+from sampler_lint.fixing import apply_edits
+from sampler_lint.syntax.nodes import Class
+from sampler_lint.workspace.project import Module
+
+#: What a class may be built around: nothing that is known, or a DistributedSampler.
+_AROUND = (False, True)
+
+
+def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) -> str | None:
+    """A class that stops with an error after the fix, or whose epochs still have one order."""
+    texts = {
+        module.path: apply_edits(module.source.text, changed.edits)
+        for module, changed in changes.values()
+    }
+    for module, changed in changes.values():
+        for cls, node in rewritten(module, changed).items():
+            if own := overriding(model, cls, "__setattr__", "__getattribute__"):
+                return f"`{own}` may change what is stored or read"
+            if model.flow.method(cls, "set_epoch") is None:
+                continue
+            for each in (cls, *model.flow.subclasses(cls)):
+                if any(_raises_now(model, each, texts, around_shard=one) for one in _AROUND):
+                    return f"`{each.name}` stops with an error in a run"
+            if reason := _same_order(model, cls, texts, [*_epochs(changed, node)]):
+                return reason
+    return None
+
+
+def _epochs(changed: Changed, cls: ast.ClassDef) -> Iterator[ast.AST]:
+    """Where the fix writes an epoch that is read, or a call that tells one, in a class."""
+    for node in ast.walk(cls):
+        name = getattr(node, "attr", None) or getattr(node, "id", None)
+        is_read = isinstance(getattr(node, "ctx", None), ast.Load) and changed.is_written(node)
+        if is_read and isinstance(name, str) and (name == "set_epoch" or EPOCH.says(name)):
+            yield node
+
+
+def _raises_now(model: Model, cls: Class, texts: Mapping[str, str], *, around_shard: bool) -> bool:
+    """Whether a class that ran before the fix stops with an error after it."""
+    before = model.epoch_trial(cls, around_shard=around_shard)
+    if before is None:
+        return False
+    after = model.epoch_trial(cls, around_shard=around_shard, texts=texts)
+    return after is not None and after.raises
+
+
+def _same_order(
+    model: Model, cls: Class, texts: Mapping[str, str], written: list[ast.AST]
+) -> str | None:
+    """What speaks against a run of the class having another order for another epoch."""
+    if not written or model.flow.method(cls, "__iter__") is None:
+        return None  # no run shows what others ask it for
+    trials = [model.epoch_trial(cls, around_shard=one, texts=texts) for one in _AROUND]
+    known = [one for one in trials if one is not None and not one.raises]
+    if any(one.changes and not one.lumps for one in known):
+        return None
+    if any(one.draws or one.frozen for one in known):
+        return Refuted(f"the epochs of `{cls.name}` still have one order in a run")
+    if any(getattr(one, "attr", "") == "set_epoch" for one in written):
+        return None  # what is told it is looked at for itself
+    return f"it is not known what the epochs of `{cls.name}` come to"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 
-from sampler_lint.analysis.values import Value
+from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.epoch_calls import epoch_samplers
-from sampler_lint.domain.epochs import epoch_loops
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import goes_by_places
 from sampler_lint.edits.safety.receivers import in_model
 from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.nodes import For, Function, While, last_name
+from sampler_lint.syntax.nodes import Expr, For, Function, Scope, While, last_name
 from sampler_lint.workspace.project import Module
 
 #: What goes over a sampler and keeps its order.
@@ -32,10 +33,16 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
 
 
 def _kept(model: Model, module: Module, told: frozenset[Value]) -> str | None:
-    """What goes over a sampler beside all loops, for a list or the like: the order of one epoch.
+    """What goes over a sampler beside all loops, for a list or the like: the order of one epoch."""
+    keeping = _keeping(model, module)
+    found = next((keeping[value] for value in told if value in keeping), None)
+    return f"{model.place(*found)} keeps an order" if found is not None else None
 
-    A method may be what gives each pass its order.
-    """
+
+@remembered
+def _keeping(model: Model, module: Module) -> dict[Value, tuple[Scope, Expr]]:
+    """What a file goes over beside all loops; a method may be what gives each pass its order."""
+    found: dict[Value, tuple[Scope, Expr]] = {}
     for scope in module.facts.scopes:
         if isinstance(scope, Function) and scope.cls is not None:
             continue
@@ -43,20 +50,26 @@ def _kept(model: Model, module: Module, told: frozenset[Value]) -> str | None:
         sources = [(each, call.stmt) for call in made for each in call.positional[:1]]
         for source, stmt in (*scope.iterated, *sources):
             around = (stmt, *stmt.ancestors()) if stmt is not None else ()
-            if any(isinstance(each, (For, While)) for each in around):
-                continue
-            if told & {*model.flow.values(source)}:
-                return f"{model.place(scope, source)} keeps an order"
-    return None
+            if not any(isinstance(each, (For, While)) for each in around):
+                for value in model.flow.values(source):
+                    found.setdefault(value, (scope, source))
+    return found
 
 
 def _gone_by(model: Model, told: frozenset[Value]) -> str | None:
     """A pass that takes back what it has put where the number of a batch says."""
-    for found in epoch_loops(model):
-        samplers = [each.sampler for each in epoch_samplers(model, found.inner.loader)]
-        is_told = any(sampler.may_be(value) for sampler in samplers for value in told)
-        if is_told and goes_by_places(found.inner):
+    for found, samplers in _going_by_places(model):
+        if any(sampler.may_be(value) for sampler in samplers for value in told):
             return (
                 f"{model.place(found.inner.scope, found.inner.stmt)} goes by the places of batches"
             )
     return None
+
+
+@remembered
+def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
+    return [
+        (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
+        for found in epoch_loops(model)
+        if goes_by_places(found.inner)
+    ]

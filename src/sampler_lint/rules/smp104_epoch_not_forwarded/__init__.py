@@ -61,7 +61,8 @@ class EpochNotForwarded(Rule):
         generator is passed to the one draw. No fix where the wrapper keeps the order that it has
         first drawn from what it holds. Unsafe, with a `hasattr` guard, where it may be another
         object, where a method is added that nothing calls yet, where the seed also decides which
-        part of the data is read, and where it may be no int (none, a text, a list).
+        part of the data is read, where it may be no int (none, a text, a list), and where the
+        class, run as the fix leaves it, stops with an error or is not seen to change its order.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

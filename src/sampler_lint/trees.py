@@ -369,14 +369,7 @@ class Tree:
 
     def _run(self, rule: Rule) -> Iterator[_Told]:
         seen: set[tuple[str, str, object, object]] = set()
-        from sampler_lint.domain.launches import framework_copied
-
         for suspect in _certain_first(self._suspects(rule, self.model, set())):
-            copied = framework_copied(self.model, suspect.module)
-            if copied is not None:
-                reason = f"only the copy of {copied} in this tree leads here"
-                self.model.silent(rule.code, suspect.module.facts, suspect.start, reason)
-                continue
             self._suspected.append((rule, suspect))
             yield from self._told_of(rule, suspect, seen)
 

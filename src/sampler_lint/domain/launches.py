@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint import catalog
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
 from sampler_lint.limits import MOST_FOLDERS
@@ -53,7 +52,6 @@ from sampler_lint.workspace.project import Module, Project
 #: The part that runs when a file is started, and the one that runs when it is imported, too.
 _STARTED, _LOADED = "if __name__", ""
 _PACKAGING = re.compile(rb"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)
-_NAMED = re.compile(rb"^[ \t]*name[ \t]*=[ \t]*[\"']([\w.-]+)[\"']", re.MULTILINE)
 
 Placed: TypeAlias = "Name | Attr | Call | Scope"
 
@@ -438,40 +436,15 @@ def _looks_up_names(project: Project, module: Module) -> bool:
 
 def _is_installable(project: Project, module: Module) -> bool:
     """Whether a file belongs to a package that is made to be installed."""
-    return any(
-        os.path.basename(path) == "setup.py" or _PACKAGING.search(data)
-        for path, data in _packaging(project, module.folder)
-    )
-
-
-def _packaging(project: Project, folder: str) -> Iterator[tuple[str, bytes]]:
-    """What says how a folder, or one around it, is packaged, inside out."""
+    folder = module.folder
     while True:
         for name in ("setup.py", "pyproject.toml"):
-            path = os.path.join(folder, name)
             try:
-                yield path, project.bytes_of(path)
+                data = project.bytes_of(os.path.join(folder, name))
             except SourceError:
                 continue
+            if name == "setup.py" or _PACKAGING.search(data):
+                return True
         if folder == project.root or folder == os.path.dirname(folder):
-            return
+            return False
         folder = os.path.dirname(folder)
-
-
-def framework_copied(model: Model, module: Module) -> str | None:
-    """The framework of which the tree holds a copy with this file, if the copy alone leads to it.
-
-    Its examples and tests are another project's: whoever carries it along runs none of them.
-    """
-    names = {
-        distribution
-        for table in catalog.tables()
-        for distribution in catalog.framework(table).distributions
-    }
-    for path, data in _packaging(model.project, module.folder):
-        folder = os.path.join(os.path.dirname(path), "")
-        name = _NAMED.search(data) if folder != os.path.join(model.project.root, "") else None
-        if name is not None and (copied := name[1].decode()) in names:
-            leading = program_files(model).leading_to(module.path)
-            return copied if all(each.startswith(folder) for each in leading) else None
-    return None

@@ -52,7 +52,8 @@ def _keeping(model: Model, module: Module) -> dict[Value, tuple[Scope, Expr]]:
             around = (stmt, *stmt.ancestors()) if stmt is not None else ()
             if not any(isinstance(each, (For, While)) for each in around):
                 for value in model.flow.values(source):
-                    found.setdefault(value, (scope, source))
+                    if isinstance(value, Obj):
+                        found.setdefault(value, (scope, source))
     return found
 
 

@@ -354,6 +354,26 @@ def test_a_fix_that_brings_up_what_stays_is_taken_back(bench: Bench) -> None:
     assert bench.quiet()
 
 
+def test_many_files_are_taken_back_in_as_many_checks_as_one(bench: Bench) -> None:
+    """Each took checks of its own, and what was right was given up after some rounds."""
+    bench.rules = [
+        replacing("foo", "bar"),
+        unfixable("bar", "SMP102"),
+        replacing("eggs", "spam", code="SMP103"),
+    ]
+    bench.put(one="eggs\nfoo\n")
+    assert len(bench.fix().fixed) == 1
+    alone, bench.checks = bench.checks, 0
+    names = [f"m{number}" for number in range(12)]
+    bench.put(**dict.fromkeys(names, "eggs\nfoo\n"))
+    report = bench.fix()
+    assert {bench.get(name) for name in names} == {"spam\nfoo\n"}
+    assert [f.code for f in report.fixed] == ["SMP103"] * 12
+    assert set(reasons(report)) == {"reverted: the fix would cause SMP102"}
+    assert bench.checks == alone
+    assert bench.quiet()
+
+
 def raising(rule: Rule) -> Rule:
     return lambda path, text: [replace(each, hides=True) for each in rule(path, text)]
 

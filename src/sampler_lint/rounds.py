@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -441,44 +441,67 @@ class Rounds(Generic[CheckedT]):
         return list(failed.values())
 
     def _take_back_what_brings_up_others(self) -> bool:
-        """Go back to where a finding appeared that still stands, and block what brought it up.
+        """Go back to where findings appeared that still stand, and block what brought them up.
 
         What was there before, hidden by what is fixed now, was not brought up.
         """
+        appeared: defaultdict[int, list[Finding]] = defaultdict(list)
         for finding in self._states[-1].checked.findings:
             now = finding
             for index in range(len(self._states) - 1, 0, -1):
                 state, later = self._states[index - 1 : index + 1]
                 before = self._before(state, now, later.contents)
                 if before is None:
-                    guilty = [
+                    appeared[index].append(now)
+                    break
+                now = before
+        for index in sorted(appeared):
+            state, later = self._states[index - 1 : index + 1]
+            blamed = [
+                (now, guilty)
+                for now, among in self._bringing_up(appeared[index], state)
+                if (
+                    guilty := [
                         one
-                        for one in self._bringing_up(now, state)
+                        for one in among
                         if not one.hides or self._is_written_by(one, now, later.contents)
                     ]
-                    if not guilty:
-                        break
-                    del self._states[index:]
-                    reason = f"reverted: the fix would cause {now.code}"
-                    self._block(state, guilty, reason)
-                    return True
-                now = before
+                )
+            ]
+            if blamed:
+                del self._states[index:]
+                for now, guilty in blamed:
+                    self._block(state, guilty, f"reverted: the fix would cause {now.code}")
+                return True
         return False
 
-    def _bringing_up(self, finding: Finding, state: _State[CheckedT]) -> list[Finding]:
-        """The chosen whose fix alone brings it up; else all that touch its file, or all."""
-        suspects = _touching(state.chosen, finding.path) or state.chosen
-        guilty: list[Finding] = []
+    def _bringing_up(
+        self, findings: Sequence[Finding], state: _State[CheckedT]
+    ) -> Iterator[tuple[Finding, list[Finding]]]:
+        """For each finding the chosen whose fix alone brings it up; else all in its file, or all.
+
+        One fix of each file is tried at a time: what it brings up elsewhere is not blamed on it.
+        """
+        suspects = {f.path: _touching(state.chosen, f.path) or state.chosen for f in findings}
+        tried = {p: each for p, each in suspects.items() if 1 < len(each) <= _MOST_TRIED_ALONE}
         before = {_kind(one) for one in state.checked.findings}
-        if 1 < len(suspects) <= _MOST_TRIED_ALONE:
-            for suspect in suspects:
-                contents, broken = self._apply(state, [suspect])
-                if not broken:
-                    found = self._check({**self._overlay, **contents}).findings
-                    # Its words may be others while the other fixes are not made.
-                    new = {_kind(one)[:2] for one in found if _kind(one) not in before}
-                    guilty += [suspect] if _kind(finding)[:2] in new else []
-        return guilty or suspects
+        alone: dict[tuple[str, int], set[tuple[str, str]]] = {}
+        for turn in range(max(map(len, tried.values()), default=0)):
+            ours = {path: each[turn] for path, each in tried.items() if turn < len(each)}
+            contents, broken = self._apply(state, {id(one): one for one in ours.values()}.values())
+            if not broken:
+                found = self._check({**self._overlay, **contents}).findings
+                # Its words may be others while the other fixes are not made.
+                new = {_kind(one)[:2] for one in found if _kind(one) not in before}
+                alone.update(((path, turn), new) for path in ours)
+        for finding in findings:
+            among = suspects[finding.path]
+            guilty = [
+                one
+                for at, one in enumerate(among)
+                if _kind(finding)[:2] in alone.get((finding.path, at), ())
+            ]
+            yield finding, guilty or among
 
     def _is_written_by(
         self, fixed: Finding, finding: Finding, contents: Mapping[str, bytes]

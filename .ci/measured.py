@@ -120,12 +120,12 @@ def report(folder: str) -> None:
     import slipcover
 
     found = slipcover.Slipcover(branch=True, source=[SOURCE], exclude_lines=[])
+    tables = (found.newly_seen, found.code_lines, found.code_branches)
     for path in Path(folder).glob("*.json"):
-        into = iter((found.newly_seen, found.code_lines, found.code_branches))
-        for part in json.loads(path.read_text("utf-8")):
-            of = next(into)
+        parts = json.loads(path.read_text("utf-8"))  # of what was forked, the first one
+        for into, part in zip(tables, parts, strict=False):
             for name, some in part.items():
-                of[name].update(tuple(each) if isinstance(each, list) else each for each in some)
+                into[name].update(tuple(each) if isinstance(each, list) else each for each in some)
     slipcover.print_coverage(found.get_coverage(), skip_covered=True, missing_width=80)
 
 

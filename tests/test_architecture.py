@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cases import all_cases, write_tree
+from sampler_lint.syntax import nodes
 
 PACKAGE = Path(__file__).parent.parent / "src" / "sampler_lint"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -340,3 +341,11 @@ def test_whoever_asks_a_text_is_heard() -> None:
                 and id(node) not in lengths
             ]
             assert not reads, (name, reads)
+
+
+def test_every_node_has_slots() -> None:
+    """There are as many as a tree has words; a class that forgets the decorator adds a dict."""
+    kinds = [kind for kind in vars(nodes).values() if isinstance(kind, type)]
+    made = [kind for kind in kinds if issubclass(kind, nodes.Node)]
+    assert len(made) > 20
+    assert [kind for kind in made if hasattr(kind.__new__(kind), "__dict__")] == []

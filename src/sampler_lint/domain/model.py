@@ -415,27 +415,27 @@ class Model:
         self, cls: Class, *, around_shard: bool = False, around: Around = None, texts: Texts = None
     ) -> EpochTrial | None:
         """What setting the epoch of an object does (see :mod:`.epochs`), maybe in fixed files."""
-        given = {"around_shard": around_shard, "around": around, "tells_errors": texts is not None}
 
         def run(interpreter: Interpreter) -> EpochTrial | None:
             from sampler_lint.execution.epochs import try_epochs
 
-            return try_epochs(interpreter, cls, **given)  # type: ignore[arg-type]
+            how = functools.partial(try_epochs, around_shard=around_shard, around=around)
+            return how(interpreter, cls, tells_errors=texts is not None)
 
         if texts is not None:
             return self._tried.ask_of(texts, run)
         classes = (cls, around[1]) if around is not None and around[1] is not None else (cls,)
         return self._tried.ask((Model.epoch_trial, cls, around_shard, around), classes, run)
 
-    def heeds_seed(self, cls: Class) -> bool | None:
+    def uses_seed(self, cls: Class) -> bool | None:
         """Whether the seed that a class is given changes what it draws its order by, if known."""
 
         def run(interpreter: Interpreter) -> bool | None:
-            from sampler_lint.execution.epochs import heeds_seed
+            from sampler_lint.execution.epochs import uses_seed
 
-            return heeds_seed(interpreter, cls)
+            return uses_seed(interpreter, cls)
 
-        return self._tried.ask((Model.heeds_seed, cls), (cls,), run)
+        return self._tried.ask((Model.uses_seed, cls), (cls,), run)
 
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""

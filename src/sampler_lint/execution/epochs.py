@@ -134,7 +134,7 @@ def try_epochs(
         interpreter.settles_chance = False
 
 
-def heeds_seed(interpreter: Interpreter, cls: Class) -> bool | None:
+def uses_seed(interpreter: Interpreter, cls: Class) -> bool | None:
     """Whether what a class draws rests on the seed that it is given; None where nobody knows."""
     BUDGET.open()
     try:

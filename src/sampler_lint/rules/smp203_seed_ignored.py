@@ -112,7 +112,7 @@ def _never_used(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     """A seed for the class's own constructor that changes nothing of what it draws by."""
     init = cls.method("__init__")
     params = [] if init is None else [p for p in init.params if role_of(p.name) is Role.SEED]
-    if len(params) != 1 or model.heeds_seed(cls) is not False:
+    if len(params) != 1 or model.uses_seed(cls) is not False:
         return
     yield Suspect(
         module,

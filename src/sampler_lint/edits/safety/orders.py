@@ -9,15 +9,12 @@ from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import goes_by_places
-from sampler_lint.edits.safety.receivers import in_model
+from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.nodes import Expr, For, Function, Scope, While, last_name
 from sampler_lint.workspace.project import Module
-
-#: What goes over a sampler and keeps its order.
-_KEEPS = frozenset({"list", "tuple"})
 
 
 def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
@@ -46,7 +43,7 @@ def _keeping(model: Model, module: Module) -> dict[Value, tuple[Scope, Expr]]:
     for scope in module.facts.scopes:
         if isinstance(scope, Function) and scope.cls is not None:
             continue
-        made = (call for call in scope.calls if last_name(call.func) in _KEEPS)
+        made = (call for call in scope.calls if last_name(call.func) in KEEPS)
         sources = [(each, call.stmt) for call in made for each in call.positional[:1]]
         for source, stmt in (*scope.iterated, *sources):
             around = (stmt, *stmt.ancestors()) if stmt is not None else ()

@@ -70,7 +70,7 @@ _OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
 #: What makes a list or the like of what it is given.
 _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
 #: What of those keeps it all.
-_KEEPS = frozenset({"list", "tuple", "sorted"})
+KEEPS = frozenset({"list", "tuple", "sorted"})
 #: What leaves a block before its end.
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 #: Where a receiver may come from.
@@ -186,7 +186,7 @@ def _kept(model: Model, found: EpochLoop) -> str | None:
         for step in origins(model.flow, expr, _FROM):
             made = step.expr
             in_turn = step.scope is not found.loop.scope and step.scope in found.scopes
-            if not isinstance(made, Call) or last_name(made.func) not in _KEEPS or in_turn:
+            if not isinstance(made, Call) or last_name(made.func) not in KEEPS or in_turn:
                 continue
             if made.stmt is None or not found.loop.encloses(made.stmt):
                 return f"{model.place(step.scope, made)} keeps what one pass gives"

@@ -212,7 +212,7 @@ class Values:
         takes_one = isinstance(cls, Class) and any(
             map(is_seed_name, self._model.flow.params(cls) or ())
         )
-        if not isinstance(cls, Class) or not takes_one or self._model.heeds_seed(cls):
+        if not isinstance(cls, Class) or not takes_one or self._model.uses_seed(cls):
             return None
         if rewritten(self._module, self._changed).keys() & {*self._model.flow.mro(cls)}:
             return None

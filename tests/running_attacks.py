@@ -458,8 +458,8 @@ def try_attacks(folder: Path) -> None:
 
 
 #: What each function of the library is given to spend.
-FEW_STEPS = 1_000
-FEW_BYTES = 1 << 19
+FEW_STEPS = 500
+FEW_BYTES = 1 << 18
 
 
 def library_tables() -> dict[str, Any]:
@@ -484,7 +484,7 @@ def hostile() -> list[Callable[[], Any]]:
 
     names: dict[str, Any] = {}
     exec(HELPERS, names)
-    many = 8_000
+    many = 4_000
     return [
         lambda: 10**12,
         lambda: -(10**12),
@@ -523,7 +523,7 @@ def call_library(folder: Path) -> None:
 
     def large(value: Any) -> Any:
         if isinstance(value, Array):
-            value.items = [0] * 8_000
+            value.items = [0] * 4_000
         return value
 
     def tried(op: Any, args: list[Any]) -> None:
@@ -534,7 +534,7 @@ def call_library(folder: Path) -> None:
             result = perform(op, run, args, {})
             for _ in range(3):  # what is made lazily, or only when called
                 if isinstance(result, Native):
-                    result = result.call([0] * 8_000)
+                    result = result.call([0] * 4_000)
                 if isinstance(result, Iterator):
                     result = run.listed(result)
         except (CannotTellError, RaisedError, TypeError, ValueError, ArithmeticError) as error:

@@ -126,8 +126,9 @@ def test_everything_installed_does_no_harm():
         for old, new in report.changed.values():
             assert old != new
             assert compiles(new)
-        overlay = {path: new for path, (_, new) in report.changed.items()}
-        again = engine.fix([folder], EVERY_RULE, unsafe=True, write=False, overlay=overlay)
-        assert again.changed == {}
+        if report.changed:
+            overlay = {path: new for path, (_, new) in report.changed.items()}
+            again = engine.fix([folder], EVERY_RULE, unsafe=True, write=False, overlay=overlay)
+            assert again.changed == {}
         reverted = [error for error in report.errors if "reverted" in error.reason]
         assert reverted == [], "a codemod wrote what does not compile"

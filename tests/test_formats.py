@@ -419,9 +419,10 @@ def test_sarif_is_valid_by_the_published_schema(schema: dict) -> None:
     from jsonschema.validators import validator_for
 
     validator = validator_for(schema)(schema)
+    one_of_each = {bad.parent.parent: bad for bad in sorted(FIXTURES.glob("SMP*/*/bad"))}.values()
     everything = subprocess.run(
         [sys.executable, "-m", "sampler_lint", "--output-format", "sarif", "--show-suppressed",
-         "--select", "ALL", "--isolated", "fixtures"],
+         "--select", "ALL", "--isolated", *one_of_each],
         capture_output=True, check=False, cwd=FIXTURES.parent,
     )  # fmt: skip
     documents = [
@@ -432,7 +433,7 @@ def test_sarif_is_valid_by_the_published_schema(schema: dict) -> None:
         json.loads(told("sarif", errors=[FileError("a.py", "bad", 4), FileError("b.py", "worse")])),
     ]  # fmt: skip
     results = documents[0]["runs"][0]["results"]
-    assert len(results) > 50
+    assert len(results) > 30
     # Those of one rule are alike, and the validator takes long for each.
     documents[0]["runs"][0]["results"] = [*{each["ruleId"]: each for each in results}.values()]
     assert len({rule["id"] for rule in documents[0]["runs"][0]["tool"]["driver"]["rules"]}) > 15

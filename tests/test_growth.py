@@ -64,7 +64,7 @@ def growth(folder: Path, name: str, work: Callable[[Path], object], small: int) 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "shape" in metafunc.fixturenames:
         whole = metafunc.config.getoption("--whole")
-        metafunc.parametrize("shape", [*SHAPES] if whole else [*SHAPES][::2])
+        metafunc.parametrize("shape", [*SHAPES] if whole else [*SHAPES][::3])
 
 
 def test_four_times_as_much_to_read_is_at_most_five_times_the_work(

@@ -337,8 +337,13 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
 
 def _own_reads(cls: Class, about: Concept | None = None) -> Iterator[Attr]:
     """What a class reads of ``self`` by names of that kind, with ``self.x += 1``."""
+    passed = {
+        (call.func.name, len(call.positional))
+        for call in calls_inside(cls)
+        if isinstance(call.func, Attr) and self_class(call.func.value) is cls
+    }
     for scope in scopes_inside(cls):
-        if _lacks_self(cls, scope):
+        if _lacks_self(cls, scope, passed):
             continue  # what it calls so is an argument
         changed = (store.target for store in scope.stores if store.how == "aug")
         for read in (*scope.reads, *(each for each in changed if isinstance(each, Attr))):
@@ -348,18 +353,15 @@ def _own_reads(cls: Class, about: Concept | None = None) -> Iterator[Attr]:
                 yield read
 
 
-def _lacks_self(cls: Class, scope: Scope) -> bool:
-    """Whether the class passes a method of its own all that it takes, and the instance besides."""
+def _lacks_self(cls: Class, scope: Scope, passed: set[tuple[str, int]]) -> bool:
+    """Whether the class passes a method of its own all that it takes, and the instance besides.
+
+    ``passed``: how many arguments it passes its methods, by their names.
+    """
     return (
         isinstance(scope, Function)
         and scope.cls is cls
-        and any(
-            isinstance(call.func, Attr)
-            and call.func.name == scope.name
-            and self_class(call.func.value) is cls
-            and len(call.positional) == len(scope.params)
-            for call in calls_inside(cls)
-        )
+        and (scope.name, len(scope.params)) in passed
         and not any(param.is_star for param in scope.params)
     )
 

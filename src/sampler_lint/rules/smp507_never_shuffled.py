@@ -21,7 +21,7 @@ from sampler_lint.domain.epochs import (
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.domain.passes import goes_by_places, keeps_places, passes_near
+from sampler_lint.domain.passes import goes_by_places, passes_near, rests_on_order
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
@@ -121,7 +121,7 @@ class NeverShuffled(Rule):
                 and all(trained)
                 and _is_for_training(model, loader, data)
                 and not any(changes_of(model, loader))
-                and not any(map(keeps_places, passes_near(model, loader.site.scope)))
+                and not any(map(rests_on_order, passes_near(model, loader.site.scope)))
             )
             yield Suspect(
                 model.module_of(loader.site.scope),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
@@ -13,7 +14,19 @@ from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.nodes import Expr, For, Function, Scope, While, last_name
+from sampler_lint.syntax.navigation import owner_of, walk
+from sampler_lint.syntax.nodes import (
+    Call,
+    Comp,
+    Expr,
+    For,
+    Function,
+    Name,
+    Scope,
+    Seq,
+    While,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -55,7 +68,7 @@ def _keeping(model: Model, module: Module) -> dict[Value, tuple[Scope, Expr]]:
 
 
 def _gone_by(model: Model, told: frozenset[Value]) -> str | None:
-    """A pass that takes back what it has put where the number of a batch says."""
+    """A pass that takes back what it has put, or what was kept, where the place of a batch says."""
     for found, samplers in _going_by_places(model):
         if any(sampler.may_be(value) for sampler in samplers for value in told):
             return (
@@ -69,5 +82,25 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
     return [
         (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
         for found in epoch_loops(model)
-        if goes_by_places(found.inner)
+        if goes_by_places(found.inner) or _goes_beside(model, found)
     ]
+
+
+def _goes_beside(model: Model, found: EpochLoop) -> bool:
+    """Whether a pass takes a batch together with an item of a list made before the epochs."""
+    stmt, source = found.inner.stmt, found.inner.source
+    for call in walk(stmt.iter) if isinstance(stmt, For) else ():
+        if not isinstance(call, Call) or last_name(call.func) != "zip":
+            continue
+        if not any(part is source for part in walk(call)):
+            continue
+        for name in (each for each in call.positional if isinstance(each, Name)):
+            owner = owner_of(name)
+            for made in definitions(owner, name) if owner is not None else ():
+                is_kept = isinstance(made.value, (Comp, Seq)) or (
+                    isinstance(made.value, Call) and last_name(made.value.func) in KEEPS
+                )
+                kept = made.stmt if is_kept and not made.path else None
+                if kept is not None and not found.loop.encloses(kept):
+                    return True
+    return False

@@ -516,16 +516,20 @@ def rests_on_order(found: Pass) -> bool:
 
 
 def _hands_on_state(found: Pass) -> bool:
+    """Whether a turn makes something of its batch and of what the turn before has made of its."""
     loop = found.stmt
     read = {dotted(each) for each in walk(loop.target)} - {None} if isinstance(loop, For) else set()
+    made = set(read)
     for stmt in statements(loop.body) if isinstance(loop, For) else ():
         if isinstance(stmt, Assign):
             kept = {dotted(part) for target in stmt.targets for part in walk(target)} - {None}
-            said = {dotted(part) for part in walk(stmt.value)}
+            said = {dotted(part) for part in walk(stmt.value)} - made
             sides = [stmt.value.left, stmt.value.right] if _is_sum(stmt.value) else []
             is_total = any(dotted(side) in kept for side in sides)
-            if kept & said and read & said and not is_total:
+            of_batch = any(dotted(part) in read for part in walk(stmt.value))
+            if kept & said and of_batch and not is_total:
                 return True
+            made |= kept
     return False
 
 

@@ -60,8 +60,9 @@ class Chance:
         does not count as what nobody knows."""
         self.counts_draws = False
         """Whether each draw of a generator gives another order than the one before."""
-        self.mixes = False
-        """Whether an order is another one for other seeds, so that what comes of it is seen."""
+        self.mixes = 0
+        """By what number an order is another one for other seeds, so that what comes of it is
+        seen; none is by 0."""
         self.orders = 0
         """How many of the draws have mixed what they order."""
         self._source: tuple[Any, ...] | None = None
@@ -134,7 +135,7 @@ class Chance:
         self.use(stream)
         self._noted.append((*stream.seeds, stream.drawn))
         if self.mixes and is_order:
-            self._source = (*stream.seeds, stream.drawn)
+            self._source = (self.mixes, *stream.seeds, stream.drawn)
 
     def _is_seeded_apart(self, stream: Stream | None) -> bool:
         """Whether the orders of a generator are tried, and the first process has none like it."""

@@ -114,8 +114,8 @@ class Interpreter(Statements):
         self.counts_draws = False
         """Whether each draw gives another order than the one before."""
         self.seeds_of_first: set[tuple[Any, ...]] = set()
-        self.mixes_orders = False
-        """Whether an order is another one for other seeds (see :class:`~.chance.Chance`)."""
+        self.mixes_orders = 0
+        """By what number an order is another one for other seeds (see :class:`~.chance.Chance`)."""
         self.settles_chance = False
         """Whether a number that is drawn is one that it may be (see :class:`~.chance.Chance`)."""
         self.watch: Callable[[Instance], None] | None = None

@@ -102,15 +102,18 @@ def other_epochs(model: Model, cls: Class) -> str | None:
 
 def carried(model: Model, cls: Class) -> str | None:
     """A pass of a class that goes on from what another pass has left."""
-    for function in reach(model, cls, "__iter__", "__next__").functions:
+    functions = reach(model, cls, "__iter__", "__next__").functions
+    for function in functions:
         for store in function.stores:
             target, given = store.target, part_of(store.value, store.path)
             if not isinstance(target, Attr) or self_class(target.value) is None:
                 continue
             if given is None or EPOCH.says(target.name):
                 continue
-            is_read = any(isinstance(p, Attr) and same(p, target) for p in walk(given))
-            if store.how == "aug" or is_read:
+            read = [p for p in walk(given) if isinstance(p, Attr) and same(p, target)]
+            others = [each for one in functions for each in one.reads if same(each, target)]
+            is_used = any(all(each is not one for one in (*read, target)) for each in others)
+            if is_used and (store.how == "aug" or read):
                 return f"a pass of `{cls.name}` goes on from the `{target.name}` of another"
     return None
 

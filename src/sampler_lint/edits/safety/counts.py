@@ -132,7 +132,7 @@ def _other_counts(model: Model, loop: Loop, told: str) -> Iterator[str]:
     for call in loop.scope.calls_in(loop):
         for callee in model.flow.callees(call):
             for store in callee.stores if not SETS_EPOCH.says(callee.name) else ():
-                if isinstance(store.target, Attr) and _may_count(store, told):
+                if isinstance(store.target, Attr) and _may_count(loop, store, told):
                     yield f"`{last_name(call.func)}` may change `{unparse(store.target)}`"
 
 
@@ -152,8 +152,14 @@ def _counts_turns(loop: Loop, stmt: Assign | AugAssign, told: str) -> bool:
     return isinstance(stmt.value, Bin) and any(unparse(one) == told for one in walk(stmt.value))
 
 
-def _may_count(store: Store, told: str) -> bool:
-    """Whether a method stores what is told, or counts epochs beside it."""
+def _may_count(loop: Loop, store: Store, told: str) -> bool:
+    """Whether a method stores what is told, or counts epochs beside it.
+
+    Not where it counts the turns of a loop that goes by what is told.
+    """
     assert isinstance(store.target, Attr)
-    counts = store.how == "aug" and isinstance(store.value, Const) and EPOCH.names(store.target)
-    return counts or told.endswith(f".{store.target.name}")
+    counts = store.how == "aug" and isinstance(store.value, Const)
+    if told.endswith(f".{store.target.name}"):
+        goes_by = isinstance(loop, While) and any(unparse(p) == told for p in walk(loop.test))
+        return not (counts and goes_by)
+    return counts and EPOCH.names(store.target)

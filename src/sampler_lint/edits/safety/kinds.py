@@ -222,6 +222,8 @@ class _Kinds:
             return not path and _all(kinds) is not False
         if name in _TUPLES and not path:
             return False
+        if name == "zip" and path[0] < len(args):
+            return self.element(args[path[0]], path[1:], given, depth)
         if name == "enumerate":
             start = [one for one in (items.keyword("start"), *args[1:2]) if one is not None]
             kinds = [self.kind(one, given, depth) for one in start]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
@@ -14,17 +13,18 @@ from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import owner_of, walk
+from sampler_lint.syntax.navigation import statements, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
     Call,
     Comp,
     Expr,
     For,
     Function,
-    Name,
     Scope,
-    Seq,
     While,
+    dotted,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -87,20 +87,53 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
 
 
 def _goes_beside(model: Model, found: EpochLoop) -> bool:
-    """Whether a pass takes a batch together with an item of a list made before the epochs."""
-    stmt, source = found.inner.stmt, found.inner.source
-    for call in walk(stmt.iter) if isinstance(stmt, For) else ():
-        if not isinstance(call, Call) or last_name(call.func) != "zip":
+    """Whether a turn takes up, item by item, what a pass before the epochs has listed."""
+    kept = _listed_before(model, found)
+    taken: list[Expr] = []
+    for scope in found.scopes if kept else ():
+        for call in scope.calls:
+            if last_name(call.func) in {"next", "zip"} and _is_in(found, call):
+                taken += call.positional
+    return any(dotted(each) in kept for each in taken)
+
+
+def _is_in(found: EpochLoop, call: Call) -> bool:
+    return call.scope is not found.loop.scope or (
+        call.stmt is not None and (found.loop is call.stmt or found.loop.encloses(call.stmt))
+    )
+
+
+def _lists(expr: Expr) -> bool:
+    """Whether an expression holds all that it goes over, and is no iterator."""
+    if isinstance(expr, Comp):
+        return expr.kind != "GeneratorExp"
+    return isinstance(expr, Call) and last_name(expr.func) in KEEPS
+
+
+def _listed_before(model: Model, found: EpochLoop) -> set[str]:
+    """What holds the items of a pass over the same loader that the loop does not make.
+
+    The variables that a loop appends to, or that a comprehension or the like is given to, and
+    those that are made of such ones.
+    """
+    scope, loop = found.loop.scope, found.loop
+    filled: set[str | None] = set()
+    for source, stmt in scope.iterated:
+        is_before = stmt is not None and not loop.encloses(stmt) and loop is not stmt
+        if not is_before or found.inner.loader not in model.flow.values(source):
             continue
-        if not any(part is source for part in walk(call)):
+        if isinstance(stmt, For):
+            filled |= {
+                dotted(call.func.value)
+                for call in scope.calls_in(stmt)
+                if isinstance(call.func, Attr) and call.func.name in {"append", "extend"}
+            }
+        elif isinstance(stmt, Assign) and any(map(_lists, walk(stmt.value))):
+            filled |= {dotted(target) for target in stmt.targets}
+    filled.discard(None)
+    for stmt in statements(scope.body) if filled else ():
+        if not isinstance(stmt, Assign) or loop.encloses(stmt):
             continue
-        for name in (each for each in call.positional if isinstance(each, Name)):
-            owner = owner_of(name)
-            for made in definitions(owner, name) if owner is not None else ():
-                is_kept = isinstance(made.value, (Comp, Seq)) or (
-                    isinstance(made.value, Call) and last_name(made.value.func) in KEEPS
-                )
-                kept = made.stmt if is_kept and not made.path else None
-                if kept is not None and not found.loop.encloses(kept):
-                    return True
-    return False
+        if any(dotted(part) in filled for part in walk(stmt.value)):
+            filled |= {dotted(target) for target in stmt.targets} - {None}
+    return {each for each in filled if each is not None}

@@ -72,9 +72,10 @@ class NeverShuffled(Rule):
         `shuffle=sampler is None`, where the sampler is a variable. Safe if every loader that the
         call builds is for training, its function is called once, and the class of the dataset is
         known; torch refuses to shuffle an iterable one. Unsafe where the program changes what the
-        dataset holds, or puts something where the number of the batch says. No fix where the
-        sampler is an expression in the call. `shuffle=True` is unsafe: a program may rely on the
-        order.
+        dataset holds, puts something where the number of the batch says, hands on from batch to
+        batch what it makes of them, or pairs what a pass has listed with other things. No fix where
+        the sampler is an expression in the call. `shuffle=True` is unsafe: a program may rely on
+        the order.
 
     How it is proved:
         Invariant `shuffles`: run as one process, all epochs have one order; after the fix each

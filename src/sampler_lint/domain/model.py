@@ -412,20 +412,21 @@ class Model:
         return self._tried.ask((Model.trials_around, cls, parameter, inner), (cls, inner), run)
 
     def epoch_trial(
-        self, cls: Class, *, around_shard: bool = False, around: Around = None, texts: Texts = None
+        self, cls: Class, *, around: Around = None, texts: Texts = None, **how: bool
     ) -> EpochTrial | None:
         """What setting the epoch of an object does (see :mod:`.epochs`), maybe in fixed files."""
 
         def run(interpreter: Interpreter) -> EpochTrial | None:
             from sampler_lint.execution.epochs import try_epochs
 
-            how = functools.partial(try_epochs, around_shard=around_shard, around=around)
-            return how(interpreter, cls, tells_errors=texts is not None)
+            tells_errors = texts is not None
+            return try_epochs(interpreter, cls, around=around, tells_errors=tells_errors, **how)
 
         if texts is not None:
             return self._tried.ask_of(texts, run)
         classes = (cls, around[1]) if around is not None and around[1] is not None else (cls,)
-        return self._tried.ask((Model.epoch_trial, cls, around_shard, around), classes, run)
+        key = (Model.epoch_trial, cls, around, *(name for name in sorted(how) if how[name]))
+        return self._tried.ask(key, classes, run)
 
     def uses_seed(self, cls: Class) -> bool | None:
         """Whether the seed that a class is given changes what it draws its order by, if known."""

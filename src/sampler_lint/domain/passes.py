@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Container, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
@@ -35,6 +35,7 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Bin,
     Call,
     Choice,
     Class,
@@ -503,3 +504,54 @@ def _placed(found: Pass) -> Iterator[Index]:
             dotted(part) in numbers for part in walk(store.target.key)
         ):
             yield store.target
+
+
+def rests_on_order(found: Pass) -> bool:
+    """Whether what a pass makes means another thing if the samples come in another order.
+
+    It goes by the number of the batch, hands on from batch to batch what it makes of one and of
+    what was before, or what it has listed is paired with what it has not read.
+    """
+    return keeps_places(found) or _hands_on_state(found) or _is_paired(found)
+
+
+def _hands_on_state(found: Pass) -> bool:
+    """Whether a turn makes something of its batch and of what the turn before has made of its."""
+    loop = found.stmt
+    read = {dotted(each) for each in walk(loop.target)} - {None} if isinstance(loop, For) else set()
+    made = set(read)
+    for stmt in statements(loop.body) if isinstance(loop, For) else ():
+        if isinstance(stmt, Assign):
+            kept = {dotted(part) for target in stmt.targets for part in walk(target)} - {None}
+            said = {dotted(part) for part in walk(stmt.value)} - made
+            sides = [stmt.value.left, stmt.value.right] if _is_sum(stmt.value) else []
+            is_total = any(dotted(side) in kept for side in sides)
+            of_batch = any(dotted(part) in read for part in walk(stmt.value))
+            if kept & said and of_batch and not is_total:
+                return True
+            made |= kept
+    return False
+
+
+def _is_sum(expr: Expr) -> TypeGuard[Bin]:
+    return isinstance(expr, Bin) and expr.op == "Add"
+
+
+def _is_paired(found: Pass) -> bool:
+    loop = found.stmt
+    if not isinstance(loop, For):
+        return False
+    filled = {dotted(s.target) for s in statements(loop.body) if isinstance(s, AugAssign)}
+    filled |= {
+        dotted(call.func.value)
+        for call in loop.scope.calls_in(loop)
+        if isinstance(call.func, Attr) and call.func.name in {"append", "extend"}
+    }
+    for call in loop.scope.calls:
+        if last_name(call.func) == "zip":
+            ours = [
+                any(dotted(part) in filled - {None} for part in walk(a.value)) for a in call.args
+            ]
+            if any(ours) and not all(ours):
+                return True
+    return False

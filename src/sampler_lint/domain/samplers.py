@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
-from sampler_lint.analysis.origins import LOCAL, ends
+from sampler_lint.analysis.origins import LOCAL, ends, part_of
 from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Unknown, Value
 from sampler_lint.catalog import KnownClass, known_mro
 from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
@@ -34,7 +34,7 @@ from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import nodes_in, self_stores, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -117,7 +117,25 @@ def _goes_over_draws(model: Model, cls: Class) -> bool:
 def is_epoch_alone(model: Model, seed: Expr) -> bool:
     """Whether a seed is made of the epoch and numbers, and of no seed."""
     named = [part for part in ends(model.flow, seed, LOCAL) if not isinstance(part, Const)]
-    return bool(named) and all(_is_epoch(part) for part in named)
+    return (
+        bool(named)
+        and all(_is_epoch(part) for part in named)
+        and not any(_holds_seed(model, part) for part in named)
+    )
+
+
+def _holds_seed(model: Model, part: Expr) -> bool:
+    """Whether the class keeps a seed in its epoch (``self.epoch = self.seed * 1000 + epoch``)."""
+    cls = self_class(part.value) if isinstance(part, Attr) else None
+    return (
+        isinstance(part, Attr)
+        and cls is not None
+        and any(
+            (value := part_of(store.value, store.path)) is not None and SEED.is_mentioned(value)
+            for each in model.flow.own_mro(cls)
+            for store in model.project.own_stores(part.name, each)
+        )
+    )
 
 
 def _is_epoch(part: Expr) -> bool:

@@ -73,7 +73,7 @@ def _shuffle(run: Run, values: Any, *more: Any) -> None:
     if not isinstance(values, (list, Array)):
         raise CannotTellError("shuffle()")
     items = values.items if isinstance(values, Array) else values
-    if run.chance.turn and isinstance(items, list):
+    if isinstance(items, list):
         items[:] = run.chance.ordered(items)
 
 

@@ -50,6 +50,8 @@ DEEPEST_VALUE = 8
 MOST_HANDED_OUT = 400
 #: More turns of a ``while`` loop, or steps of training, than an epoch of any world tried has.
 MORE_THAN_AN_EPOCH = 40
+#: Fewer items may well be in one order by two seeds.
+FEWEST_MIXED = 4
 #: Optional arguments of a constructor that are tried, one at a time.
 MOST_OPTIONS = 8
 #: How often a constructor is tried with other arguments until it runs through.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
-from sampler_lint.execution.budget import BUDGET
+from sampler_lint.execution.budget import BUDGET, FEWEST_MIXED
 
 
 @dataclass(eq=False)
@@ -59,6 +60,13 @@ class Chance:
         does not count as what nobody knows."""
         self.counts_draws = False
         """Whether each draw of a generator gives another order than the one before."""
+        self.mixes = 0
+        """By what number an order is another one for other seeds, so that what comes of it is
+        seen; none is by 0."""
+        self.orders = 0
+        """How many of the draws have mixed what they order."""
+        self._source: tuple[Any, ...] | None = None
+        """What the draw rests on that was made last, if orders are mixed."""
         self.seeds_of_first: set[tuple[Any, ...]] = set()
         """What the generators were seeded with that the first process has drawn orders from."""
 
@@ -113,6 +121,7 @@ class Chance:
     def draw(self, stream: Stream | None, *, is_order: bool = False) -> None:
         """A draw, from who knows what for None; perhaps of an order."""
         self.draws += 1
+        self._source = None
         is_own = stream is not None and stream.seeds is None and stream in self.streams.values()
         self.turn = self.worker if is_own or self._is_seeded_apart(stream) else 0
         if self.counts_draws and stream is not None:
@@ -125,6 +134,8 @@ class Chance:
         stream.drawn += 1
         self.use(stream)
         self._noted.append((*stream.seeds, stream.drawn))
+        if self.mixes and is_order:
+            self._source = (self.mixes, *stream.seeds, stream.drawn)
 
     def _is_seeded_apart(self, stream: Stream | None) -> bool:
         """Whether the orders of a generator are tried, and the first process has none like it."""
@@ -141,6 +152,10 @@ class Chance:
 
     def ordered(self, items: list[Any]) -> list[Any]:
         """The items in the order that was drawn."""
+        if self._source is not None and len(items) >= FEWEST_MIXED:
+            BUDGET.items(len(items))
+            self.orders += 1
+            return Random(repr(self._source)).sample(items, len(items))
         if not self.turn or not items:
             return items
         BUDGET.items(len(items))
@@ -164,7 +179,7 @@ class Chance:
 
     def begin(self) -> None:
         """Forget what was done so far; generators stay as they are."""
-        self._noted, self.said, self.draws = [], [], 0
+        self._noted, self.said, self.draws, self.orders = [], [], 0, 0
 
     def kept(self) -> tuple[dict[str, Stream], int, int]:
         """How things stand, for :meth:`put_back`."""

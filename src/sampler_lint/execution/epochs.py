@@ -10,9 +10,16 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS, SMALL_NUMBER
+from sampler_lint.execution.budget import (
+    BUDGET,
+    FEWEST_MIXED,
+    MOST_HANDED_OUT,
+    MOST_OPTIONS,
+    SMALL_NUMBER,
+)
 from sampler_lint.execution.chance import Seeding
 from sampler_lint.execution.errors import CannotTellError, OverBudgetError, RaisedError
 from sampler_lint.execution.interpreter import Interpreter
@@ -79,6 +86,8 @@ class EpochTrial(NamedTuple):
     """Whether the first pass draws, by whatever, and all others yield the same without a draw."""
     lumps: bool = False
     """Whether epochs that follow one another are drawn by the same seeds."""
+    drifts: bool = False
+    """Whether what an epoch gives rests on the passes before it; only told of mixed orders."""
     raises: bool = False
     """Whether it stops with an error; that is only told where it is asked."""
 
@@ -97,6 +106,22 @@ class _Pass(NamedTuple):
     walks: list[tuple[Instance, Any]]
     """What was iterated, or had an item taken, and how it was then; None where that cannot be
     told."""
+    orders: int
+
+    @property
+    def outcome(self) -> tuple[Any, ...]:
+        """What tells two passes apart: what they yield, if each draw is an order that is seen."""
+        shows = self.draws == self.orders and len({*_parts(self.yielded)}) >= FEWEST_MIXED
+        return (self.yielded,) if shows else (self.trace, self.yielded if self.orders else ())
+
+
+def _parts(yielded: Any) -> Iterator[Any]:
+    """What is yielded, as it is or in batches."""
+    for each in yielded:
+        if isinstance(each, (list, tuple)):
+            yield from _parts(each)
+        elif isinstance(each, (int, str)):
+            yield each
 
 
 def try_epochs(
@@ -106,6 +131,7 @@ def try_epochs(
     around_shard: bool = False,
     around: Around = None,
     tells_errors: bool = False,
+    mixes: bool = False,
 ) -> EpochTrial | None:
     """Set several epochs of one object, one after the other; None where it cannot be told.
 
@@ -113,17 +139,25 @@ def try_epochs(
 
     ``around_shard``: the sampler that it takes is a DistributedSampler; ``around``: a parameter
     is an object of that class, or of DistributedSampler where that is None; ``tells_errors``:
-    whether to tell what raises from what cannot be run.
+    whether to tell what raises from what cannot be run; ``mixes``: whether orders are other ones
+    for other seeds, and what the class is given is told the epoch where it has no ``set_epoch``.
     """
     BUDGET.open()
-    interpreter.settles_chance = True
+    interpreter.settles_chance, interpreter.mixes_orders = True, int(mixes)
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
         if around is not None:
             inner = around[1] and interpreter.class_of(around[1])
             inner = inner or interpreter.known_class("DistributedSampler")
             spec.given = around[0], SetUp(interpreter, inner)
-        return _told(_each_option(interpreter, spec))
+        found = _told(_each_option(interpreter, spec))
+        if mixes and found is not None and (found.lumps or found.drifts):
+            interpreter.mixes_orders = 2  # two orders may be alike by chance, but not twice
+            again = _told(_each_option(interpreter, spec))
+            lumps = again is not None and found.lumps and again.lumps
+            drifts = again is not None and found.drifts and again.drifts
+            found = found._replace(lumps=lumps, drifts=drifts)
+        return found
     except RaisedError as error:
         # What stands for an argument need not have what the argument has.
         is_of_argument = getattr(error.node, "attr", "") == "set_epoch"
@@ -131,7 +165,7 @@ def try_epochs(
     except SILENT:
         return None
     finally:
-        interpreter.settles_chance = False
+        interpreter.settles_chance, interpreter.mixes_orders = False, 0
 
 
 def uses_seed(interpreter: Interpreter, cls: Class) -> bool | None:
@@ -196,6 +230,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         any(trial.idle_by_default for trial in trials),
         all(trial.keeps_first for trial in trials),
         bool(drawing) and all(trial.lumps for trial in drawing),
+        bool(drawing) and all(trial.drifts for trial in drawing),
     )
 
 
@@ -261,8 +296,12 @@ def _with(
     draws = all(p.draws and p.seeded for p in passes)
     kept = tuple(_kept_from(interpreter, instance, passes))
     interpreter.restart(world.ranks, 0)
-    other = _pass(interpreter, spec.build(world, 0, option), _EPOCHS[-1])
+    fresh = spec.build(world, 0, option)
+    other = _pass(interpreter, fresh, _EPOCHS[-1])
     uses = (other.trace, other.yielded) != (first.trace, first.yielded)
+    drifts = (
+        interpreter.mixes_orders > 0 and draws and _drifts(interpreter, fresh, other, passes[-1])
+    )
     idle = None
     seedings = {tuple(each.values for each in p.idle) for p in passes}
     # A world may be too small for a pass that would draw.
@@ -271,8 +310,15 @@ def _with(
         idle = drawn if all(p.draws for p in passes) else Idle.UNUSED
     held = frozen and built
     trial = EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
-    lumps = draws and any(one.trace == other.trace for one, other in itertools.pairwise(passes[:3]))
-    return trial._replace(keeps_first=repeats and first.draws > 0, lumps=lumps)
+    lumps = draws and any(one.outcome == after.outcome for one, after in pairwise(passes[:3]))
+    keeps_first = repeats and first.draws > 0
+    return trial._replace(keeps_first=keeps_first, lumps=lumps, drifts=drifts)
+
+
+def _drifts(interpreter: Interpreter, fresh: Instance, first: _Pass, after_others: _Pass) -> bool:
+    """Whether an epoch is another one in a second pass, or after those of other epochs."""
+    again = _pass(interpreter, fresh, _EPOCHS[-1])
+    return not first.outcome == again.outcome == after_others.outcome
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: bool = True) -> _Pass:
@@ -282,8 +328,10 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: boo
     """
     setter = interpreter.method(instance, "set_epoch")
     interpreter.chance.begin()
-    if setter is not None:
-        interpreter.call(setter, [epoch], {})
+    carry = [instance] if setter is not None or not interpreter.mixes_orders else held(instance)
+    for one in carry:
+        if (setter := interpreter.method(one, "set_epoch")) is not None:
+            interpreter.call(setter, [epoch], {})
     heard = (*interpreter.chance.trace, *interpreter.chance.said)
     walks: list[tuple[Instance, Any]] = []
     interpreter.watch = lambda iterated: walks.append((iterated, _state(iterated)))
@@ -299,7 +347,13 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: boo
     told = all(said is not None for said in chance.said)
     trace = (*chance.trace, *chance.said)
     is_seeded = told and chance.seeds is not None
-    return _Pass(trace, tuple(chance.idle), chance.draws, yielded, is_seeded, heard, walks)
+    idle = tuple(chance.idle)
+    return _Pass(trace, idle, chance.draws, yielded, is_seeded, heard, walks, chance.orders)
+
+
+def held(instance: Instance) -> list[Instance]:
+    """The objects that an object keeps in attributes of its own."""
+    return [each for each in instance.attributes.values() if isinstance(each, Instance)]
 
 
 def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]) -> Iterator[Held]:

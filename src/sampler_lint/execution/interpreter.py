@@ -114,6 +114,8 @@ class Interpreter(Statements):
         self.counts_draws = False
         """Whether each draw gives another order than the one before."""
         self.seeds_of_first: set[tuple[Any, ...]] = set()
+        self.mixes_orders = 0
+        """By what number an order is another one for other seeds (see :class:`~.chance.Chance`)."""
         self.settles_chance = False
         """Whether a number that is drawn is one that it may be (see :class:`~.chance.Chance`)."""
         self.watch: Callable[[Instance], None] | None = None
@@ -142,6 +144,7 @@ class Interpreter(Statements):
         self.lends = False
         self.chance = Chance()
         self.chance.settles, self.chance.counts_draws = self.settles_chance, self.counts_draws
+        self.chance.mixes = self.mixes_orders
         if self.tries_orders:
             self.chance.tries_orders, self.chance.worker = True, rank
             if rank == 0:

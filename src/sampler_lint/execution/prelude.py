@@ -63,9 +63,9 @@ class RandomSampler(Sampler):
 
     def __iter__(self):
         n = len(self.data_source)
-        torch.randperm(n, generator=self.generator)
+        order = torch.randperm(n, generator=self.generator).tolist()
         for start in range(self.num_samples):
-            yield start % n
+            yield order[start % n]
 
     def __len__(self):
         return self.num_samples
@@ -77,8 +77,7 @@ class SubsetRandomSampler(Sampler):
         self.generator = generator
 
     def __iter__(self):
-        torch.randperm(len(self.indices), generator=self.generator)
-        for i in range(len(self.indices)):
+        for i in torch.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
     def __len__(self):
@@ -94,9 +93,9 @@ class WeightedRandomSampler(Sampler):
 
     def __iter__(self):
         n = len(self.weights)
-        torch.randperm(n, generator=self.generator)
+        order = torch.randperm(n, generator=self.generator).tolist()
         for i in range(self.num_samples):
-            yield i % n
+            yield order[i % n]
 
     def __len__(self):
         return self.num_samples

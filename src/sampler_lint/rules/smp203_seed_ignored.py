@@ -49,11 +49,11 @@ class SeedIgnored(Rule):
         `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a seed
         that it does not use there, or when the program seeds its generators from a setting
         (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Not reported
-        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`), where the
-        other branch of a test seeds with it, or for what is only evaluated. Also a
-        number (`g.manual_seed(0)`), in a sampler that a loader trains with and that is given no
-        generator; the same of the process's own generator that a sampler inside draws from; and a
-        class that takes a seed, where a simulation draws the same with another.
+        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`) or kept in
+        it by the class, where the other branch of a test seeds with it, or for what is only
+        evaluated. Also a number (`g.manual_seed(0)`), in a sampler that a loader trains with and
+        that is given no generator; the same of the process's own generator that a sampler inside
+        draws from; and a class that takes a seed, where a simulation draws the same with another.
 
     Why is this bad?
         Epoch `k` has the same order in every run, whatever the seed. Runs with different seeds

@@ -21,7 +21,7 @@ from sampler_lint.domain.epochs import (
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.domain.passes import goes_by_places, keeps_places, passes_near
+from sampler_lint.domain.passes import goes_by_places, passes_near, rests_on_order
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
@@ -72,9 +72,10 @@ class NeverShuffled(Rule):
         `shuffle=sampler is None`, where the sampler is a variable. Safe if every loader that the
         call builds is for training, its function is called once, and the class of the dataset is
         known; torch refuses to shuffle an iterable one. Unsafe where the program changes what the
-        dataset holds, or puts something where the number of the batch says. No fix where the
-        sampler is an expression in the call. `shuffle=True` is unsafe: a program may rely on the
-        order.
+        dataset holds, puts something where the number of the batch says, hands on from batch to
+        batch what it makes of them, or pairs what a pass has listed with other things. No fix where
+        the sampler is an expression in the call. `shuffle=True` is unsafe: a program may rely on
+        the order.
 
     How it is proved:
         Invariant `shuffles`: run as one process, all epochs have one order; after the fix each
@@ -121,7 +122,7 @@ class NeverShuffled(Rule):
                 and all(trained)
                 and _is_for_training(model, loader, data)
                 and not any(changes_of(model, loader))
-                and not any(map(keeps_places, passes_near(model, loader.site.scope)))
+                and not any(map(rests_on_order, passes_near(model, loader.site.scope)))
             )
             yield Suspect(
                 model.module_of(loader.site.scope),

@@ -21,6 +21,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Const,
     Expr,
+    ExprStmt,
     For,
     Loop,
     Name,
@@ -39,6 +40,7 @@ def miscounted(model: Model, stmt: Stmt, told: ast.expr, receiver: Expr) -> str 
             name = ast.unparse(told)
             reason = (
                 _counts_anew(model, found, name)
+                or _restores(found)
                 or _goes_on(model, found)
                 or _begins_elsewhere(model, found, name, receiver)
                 or next(_other_counts(model, loop, name), None)
@@ -59,6 +61,20 @@ def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
         return None
     if runs_again(model, found):
         return "the program reads the sampler again, and counts from its start"
+    return None
+
+
+def _restores(found: EpochLoop) -> str | None:
+    """What each turn puts back as it was before the loop: turns that repeat a run, no epochs."""
+    for stmt in found.loop.body:
+        call = stmt.value if isinstance(stmt, ExprStmt) else None
+        if not isinstance(call, Call) or not RESTORES.says(last_name(call.func) or ""):
+            continue
+        names = [part for arg in call.args for part in walk(arg.value) if isinstance(part, Name)]
+        owners = [(name, owner_of(name)) for name in names]
+        made = [each for name, owner in owners if owner for each in owner.bindings[name.id]]
+        if made and not any(one.stmt and found.loop.encloses(one.stmt) for one in made):
+            return f"each turn begins with what line {stmt.row} puts back"
     return None
 
 
@@ -116,7 +132,7 @@ def _other_counts(model: Model, loop: Loop, told: str) -> Iterator[str]:
     for call in loop.scope.calls_in(loop):
         for callee in model.flow.callees(call):
             for store in callee.stores if not SETS_EPOCH.says(callee.name) else ():
-                if isinstance(store.target, Attr) and _may_count(store, told):
+                if isinstance(store.target, Attr) and _may_count(loop, store, told):
                     yield f"`{last_name(call.func)}` may change `{unparse(store.target)}`"
 
 
@@ -136,8 +152,14 @@ def _counts_turns(loop: Loop, stmt: Assign | AugAssign, told: str) -> bool:
     return isinstance(stmt.value, Bin) and any(unparse(one) == told for one in walk(stmt.value))
 
 
-def _may_count(store: Store, told: str) -> bool:
-    """Whether a method stores what is told, or counts epochs beside it."""
+def _may_count(loop: Loop, store: Store, told: str) -> bool:
+    """Whether a method stores what is told, or counts epochs beside it.
+
+    Not where it counts the turns of a loop that goes by what is told.
+    """
     assert isinstance(store.target, Attr)
-    counts = store.how == "aug" and isinstance(store.value, Const) and EPOCH.names(store.target)
-    return counts or told.endswith(f".{store.target.name}")
+    counts = store.how == "aug" and isinstance(store.value, Const)
+    if told.endswith(f".{store.target.name}"):
+        goes_by = isinstance(loop, While) and any(unparse(p) == told for p in walk(loop.test))
+        return not (counts and goes_by)
+    return counts and EPOCH.names(store.target)

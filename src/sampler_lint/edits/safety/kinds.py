@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from sampler_lint.analysis.arguments import MISSING, handed_back, passed
 from sampler_lint.analysis.origins import part_of
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Lit, Pack, Table
+from sampler_lint.analysis.values import ExtObj, Lit, Pack, Table
 from sampler_lint.domain.concepts import RANGES, RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import is_wrapped
@@ -129,6 +129,9 @@ class _Kinds:
             return issubclass(kind, int)
         if name in _CHOOSES and call.args:
             return _all(self.kind(one.value, given, depth) for one in call.args)
+        made = self._model.flow.values(call)
+        if any(isinstance(one, ExtObj) and _is_class(one.dotted) for one in made):
+            return False
         is_count = RANK.is_call(call) or WORLD_SIZE.is_call(call)
         return True if name in _INTS or is_count else None
 
@@ -219,6 +222,8 @@ class _Kinds:
             return not path and _all(kinds) is not False
         if name in _TUPLES and not path:
             return False
+        if name == "zip" and path[0] < len(args):
+            return self.element(args[path[0]], path[1:], given, depth)
         if name == "enumerate":
             start = [one for one in (items.keyword("start"), *args[1:2]) if one is not None]
             kinds = [self.kind(one, given, depth) for one in start]
@@ -252,6 +257,11 @@ def _python(func: Expr) -> str | None:
     """The name of a function of Python's own, where nothing else in the file has it."""
     is_bound = isinstance(func, Name) and owner_of(func) is not None
     return None if is_bound else dotted(func)
+
+
+def _is_class(dotted: str) -> bool:
+    """Whether something outside the tree is spelled as a class: ``decimal.Decimal``."""
+    return dotted.rpartition(".")[2][:1].isupper()
 
 
 def own_class(tree: Tree, node: ast.Attribute) -> ast.ClassDef | None:

@@ -13,7 +13,20 @@ from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.nodes import Expr, For, Function, Scope, While, last_name
+from sampler_lint.syntax.navigation import statements, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Comp,
+    Expr,
+    For,
+    Function,
+    Scope,
+    While,
+    dotted,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -55,7 +68,7 @@ def _keeping(model: Model, module: Module) -> dict[Value, tuple[Scope, Expr]]:
 
 
 def _gone_by(model: Model, told: frozenset[Value]) -> str | None:
-    """A pass that takes back what it has put where the number of a batch says."""
+    """A pass that takes back what it has put, or what was kept, where the place of a batch says."""
     for found, samplers in _going_by_places(model):
         if any(sampler.may_be(value) for sampler in samplers for value in told):
             return (
@@ -69,5 +82,58 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
     return [
         (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
         for found in epoch_loops(model)
-        if goes_by_places(found.inner)
+        if goes_by_places(found.inner) or _goes_beside(model, found)
     ]
+
+
+def _goes_beside(model: Model, found: EpochLoop) -> bool:
+    """Whether a turn takes up, item by item, what a pass before the epochs has listed."""
+    kept = _listed_before(model, found)
+    taken: list[Expr] = []
+    for scope in found.scopes if kept else ():
+        for call in scope.calls:
+            if last_name(call.func) in {"next", "zip"} and _is_in(found, call):
+                taken += call.positional
+    return any(dotted(each) in kept for each in taken)
+
+
+def _is_in(found: EpochLoop, call: Call) -> bool:
+    return call.scope is not found.loop.scope or (
+        call.stmt is not None and (found.loop is call.stmt or found.loop.encloses(call.stmt))
+    )
+
+
+def _lists(expr: Expr) -> bool:
+    """Whether an expression holds all that it goes over, and is no iterator."""
+    if isinstance(expr, Comp):
+        return expr.kind != "GeneratorExp"
+    return isinstance(expr, Call) and last_name(expr.func) in KEEPS
+
+
+def _listed_before(model: Model, found: EpochLoop) -> set[str]:
+    """What holds the items of a pass over the same loader that the loop does not make.
+
+    The variables that a loop appends to, or that a comprehension or the like is given to, and
+    those that are made of such ones.
+    """
+    scope, loop = found.loop.scope, found.loop
+    filled: set[str | None] = set()
+    for source, stmt in scope.iterated:
+        is_before = stmt is not None and not loop.encloses(stmt) and loop is not stmt
+        if not is_before or found.inner.loader not in model.flow.values(source):
+            continue
+        if isinstance(stmt, For):
+            filled |= {
+                dotted(call.func.value)
+                for call in scope.calls_in(stmt)
+                if isinstance(call.func, Attr) and call.func.name in {"append", "extend"}
+            }
+        elif isinstance(stmt, Assign) and any(map(_lists, walk(stmt.value))):
+            filled |= {dotted(target) for target in stmt.targets}
+    filled.discard(None)
+    for stmt in statements(scope.body) if filled else ():
+        if not isinstance(stmt, Assign) or loop.encloses(stmt):
+            continue
+        if any(dotted(part) in filled for part in walk(stmt.value)):
+            filled |= {dotted(target) for target in stmt.targets} - {None}
+    return {each for each in filled if each is not None}

@@ -29,11 +29,18 @@ from sampler_lint.analysis.values import (
     Value,
     View,
 )
-from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND, NAMESPACES, PROTOCOL
+from sampler_lint.domain.concepts import (
+    ASKS_BY_NAME,
+    ASKS_KIND,
+    NAMESPACES,
+    PROTOCOL,
+    SAMPLER_ARGUMENTS,
+)
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import unseen
+from sampler_lint.edits.safety.classes import other_epochs
 from sampler_lint.edits.safety.counts import miscounted
 from sampler_lint.edits.safety.meaning import original, scope_at, scopes_of
 from sampler_lint.edits.safety.names import path
@@ -71,6 +78,7 @@ _OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
 _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
 #: What of those keeps it all.
 KEEPS = frozenset({"list", "tuple", "sorted"})
+_COPIES = frozenset({"copy", "deepcopy"})
 #: What leaves a block before its end.
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 #: Where a receiver may come from.
@@ -159,7 +167,7 @@ def _untold(model: Model, module: Module, changed: Changed, call: ast.Call) -> s
     ]
     sources: list[Expr] = []
     for found in passes:
-        if reason := _kept(model, found):
+        if reason := _kept(model, found) or _copied(model, found, call):
             return reason
         source = _source_in_loop(model, found)
         is_another = not any(source in other.calls for other in passes)
@@ -195,9 +203,23 @@ def _kept(model: Model, found: EpochLoop) -> str | None:
             if not isinstance(cls, Class):
                 continue
             for name in model.flow.params(cls) or ():
-                trial = model.epoch_trial(cls, around=(name, None))
-                if trial is not None and trial.keeps_first:
+                trial = model.epoch_trial(cls, around=(name, None), mixes=True)
+                if trial is not None and (trial.keeps_first or trial.lumps):
                     return Refuted(f"`{cls.name}` keeps the batches of its first pass")
+    return None
+
+
+def _copied(model: Model, found: EpochLoop, told: ast.Call) -> str | None:
+    """A copy of the sampler that the loader was given, where another one is told."""
+    if (
+        isinstance(told.func, ast.Attribute)
+        and getattr(told.func.value, "attr", "") in SAMPLER_ARGUMENTS
+    ):
+        return None
+    for arg in found.inner.loader.site.args if found.inner.loader.site is not None else ():
+        for step in origins(model.flow, arg.value, _FROM):
+            if isinstance(step.expr, Call) and last_name(step.expr.func) in _COPIES:
+                return f"`{unparse(step.expr)}` is another sampler"
     return None
 
 
@@ -364,7 +386,7 @@ def _other(
             if not isinstance(cls, Class) or not _takes_epoch(model, value):
                 continue
             is_rewritten = rewritten(module, changed).keys() & {*model.flow.mro(cls)}
-            if not is_rewritten and (reason := _keeps_order(model, cls)):
+            if not is_rewritten and (reason := other_epochs(model, cls)):
                 return reason
     if asked:
         return None
@@ -606,30 +628,6 @@ def rewritten(module: Module, changed: Changed) -> dict[Class, ast.ClassDef]:
         if isinstance(node, ast.ClassDef) and node in changed.back and changed.is_altered(node)
     }
     return {cls: node for cls, node in found.items() if isinstance(cls, Class)}
-
-
-def overriding(model: Model, cls: Class, *names: str) -> str | None:
-    """A method by one of the names in a class of the program."""
-    classes = [each for each in model.flow.mro(cls) if isinstance(each, Class)]
-    found = (each.method(name) for each in classes for name in names)
-    return next((f"{one.cls.name}.{one.name}" for one in found if one and one.cls), None)
-
-
-def _keeps_order(model: Model, cls: Class) -> str | None:
-    """What speaks against each epoch of a class of the program having an order of its own."""
-    if own := overriding(model, cls, "__setattr__"):
-        return f"`{own}` may not store what is told"
-    trials = [model.epoch_trial(cls, around_shard=each) for each in (False, True)]
-    known = [trial for trial in trials if trial is not None]
-    if known and known[0].lumps:
-        return f"`{cls.name}.set_epoch` gives epochs that follow one another the same order"
-    if any(trial.changes for trial in known):
-        return None
-    # A class with a setter of its own may hand the epoch on to what no run knows.
-    is_own = isinstance(model.flow.method(cls, "set_epoch"), Function)
-    if is_own and not any(trial.draws or trial.frozen for trial in known):
-        return None
-    return f"it is not known that `{cls.name}` has another order in each epoch"
 
 
 def _asks_itself(stmt: Stmt) -> bool:

@@ -7,15 +7,20 @@ from collections.abc import Iterator, Mapping
 
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.receivers import overriding, rewritten
-from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.edits.safety.classes import (
+    AROUND,
+    drawn_beside,
+    forgotten,
+    not_followed,
+    overriding,
+)
+from sampler_lint.edits.safety.meaning import scope_at
+from sampler_lint.edits.safety.receivers import rewritten
+from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.fixing import apply_edits
-from sampler_lint.syntax.nodes import Class
+from sampler_lint.syntax.nodes import Class, Function
 from sampler_lint.workspace.project import Module
-
-#: What a class may be built around: nothing that is known, or a DistributedSampler.
-_AROUND = (False, True)
 
 
 def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) -> str | None:
@@ -28,12 +33,18 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
         for cls, node in rewritten(module, changed).items():
             if own := overriding(model, cls, "__setattr__", "__getattribute__"):
                 return f"`{own}` may change what is stored or read"
+            if reason := not_followed(model, cls):
+                return reason
             if model.flow.method(cls, "set_epoch") is None:
                 continue
+            written = [*_epochs(changed, node)]
+            for method in _methods_with(module, changed, written):
+                if reason := drawn_beside(model, cls, method) or forgotten(model, cls):
+                    return reason
             for each in (cls, *model.flow.subclasses(cls)):
-                if any(_raises_now(model, each, texts, around_shard=one) for one in _AROUND):
+                if any(_raises_now(model, each, texts, around_shard=one) for one in AROUND):
                     return f"`{each.name}` stops with an error in a run"
-            if reason := _same_order(model, cls, texts, [*_epochs(changed, node)]):
+            if reason := _same_order(model, cls, texts, written):
                 return reason
     return None
 
@@ -45,6 +56,15 @@ def _epochs(changed: Changed, cls: ast.ClassDef) -> Iterator[ast.AST]:
         is_read = isinstance(getattr(node, "ctx", None), ast.Load) and changed.is_written(node)
         if is_read and isinstance(name, str) and (name == "set_epoch" or EPOCH.says(name)):
             yield node
+
+
+def _methods_with(module: Module, changed: Changed, written: list[ast.AST]) -> Iterator[Function]:
+    """The methods in which the fix makes a draw depend on the epoch."""
+    for node in written:
+        holder = next((one for one in changed.new.around(node) if isinstance(one, FUNCTIONS)), None)
+        method = scope_at(module, changed.back.get(holder)) if holder is not None else None
+        if isinstance(method, Function) and getattr(node, "attr", "") != "set_epoch":
+            yield method
 
 
 def _raises_now(model: Model, cls: Class, texts: Mapping[str, str], *, around_shard: bool) -> bool:
@@ -62,8 +82,10 @@ def _same_order(
     """What speaks against a run of the class having another order for another epoch."""
     if not written or model.flow.method(cls, "__iter__") is None:
         return None  # no run shows what others ask it for
-    trials = [model.epoch_trial(cls, around_shard=one, texts=texts) for one in _AROUND]
+    trials = [model.epoch_trial(cls, around_shard=one, texts=texts, mixes=True) for one in AROUND]
     known = [one for one in trials if one is not None and not one.raises]
+    if any(one.drifts for one in known):
+        return f"a pass of `{cls.name}` would rest on those before it"
     if any(one.changes and not one.lumps for one in known):
         return None
     if any(one.draws or one.frozen for one in known):

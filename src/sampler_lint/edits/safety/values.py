@@ -19,6 +19,7 @@ from sampler_lint.domain.seeds import constructions, is_seed_name, spelled_seedi
 from sampler_lint.domain.signatures import never_in, refuser
 from sampler_lint.domain.stored_outside import outside_stores
 from sampler_lint.edits.safety.callers import is_wrapped, unseen_call
+from sampler_lint.edits.safety.classes import not_followed
 from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class
 from sampler_lint.edits.safety.meaning import always, scope_at, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
@@ -43,6 +44,7 @@ from sampler_lint.syntax.nodes import (
     Class,
     Const,
     Expr,
+    Function,
     Index,
     Name,
     Scope,
@@ -209,10 +211,18 @@ class Values:
         old = self._changed.back.get(call)
         made = constructed(self._model, self._module, old) if isinstance(old, ast.Call) else None
         cls = made.cls if made is not None else None
-        takes_one = isinstance(cls, Class) and any(
-            map(is_seed_name, self._model.flow.params(cls) or ())
-        )
-        if not isinstance(cls, Class) or not takes_one or self._model.uses_seed(cls):
+        if not isinstance(cls, Class):
+            return None
+        init = self._model.flow.method(cls, "__init__")
+        hands_on = isinstance(init, Function) and any(param.is_star for param in init.params)
+        if not hands_on and not any(map(is_seed_name, self._model.flow.params(cls) or ())):
+            return None  # the fix gives it one
+        if reason := not_followed(self._model, cls):
+            return reason
+        trial = self._model.epoch_trial(cls, mixes=True)
+        if trial is not None and trial.lumps and trial.changes:
+            return f"a seed makes epochs of `{cls.name}` alike"
+        if self._model.uses_seed(cls):
             return None
         if rewritten(self._module, self._changed).keys() & {*self._model.flow.mro(cls)}:
             return None
@@ -397,7 +407,7 @@ class Values:
         cls = self._scopes.scope(self._scopes.scope(node))
         old = self._changed.back.get(cls)
         scope = scope_at(self._module, old) if isinstance(cls, ast.ClassDef) else None
-        is_stored = isinstance(node.ctx, ast.Store) and self._changed.is_written(node)
+        is_stored = isinstance(node.ctx, ast.Store)
         if not is_stored or not isinstance(scope, Class):
             return None
         for base in self._model.flow.own_family(scope):

@@ -112,9 +112,11 @@ class EpochNeverSet(Rule):
         turn trains over it twice, with one epoch for both, or takes its first batch alone, where
         what holds the sampler is told, and where the loop counts something else than the program's
         epochs. Unsafe, too, where the program comes to the sampler again and the count begins anew
-        (a second stage, a warm-up), and where the sampler's own `set_epoch` refuses an epoch,
-        gives several one order or undoes what was restored, where no run of its class shows that
-        orders differ, and where code keeps the one order of before or goes by it. No fix where
+        (a second stage, a warm-up), and where the sampler's own `set_epoch` refuses an epoch, gives
+        several one order or undoes what was restored, where no run of its class shows that orders
+        differ, or a pass goes on from what another has left, where a metaclass, a decorator or a
+        way of its own to copy may make something else of the class, where each turn begins with the
+        same model, and where code keeps the one order of before or goes by it. No fix where
         persistent workers would keep their copies of a dataset, where several places restart a
         loader, where a `continue` would skip the counter, or where the loop sets a wrong attribute
         of the sampler, which SMP404 fixes.

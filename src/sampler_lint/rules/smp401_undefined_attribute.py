@@ -199,7 +199,7 @@ class UndefinedAttribute(Rule):
                 continue
             if read.name.startswith("__") or is_expected(model, read, AttributeError):
                 continue
-            if is_stored_outside(model, cls, read.name):
+            if is_stored_outside(model, cls, read.name) or _is_of_another(model, cls, read):
                 continue
             if subclasses is None:
                 subclasses = set()
@@ -292,6 +292,23 @@ class UndefinedAttribute(Rule):
             advice=advice,
             hides=True,
         )
+
+
+def _is_of_another(model: Model, cls: Class, read: Attr) -> bool:
+    """Whether a method is called on its class with another object: ``Sampler.add_to(parser)``."""
+    method = owner_of(read.value) if isinstance(read.value, Name) else None
+    if not isinstance(method, Function) or method.is_classmethod:
+        return False
+    kin = {cls, *model.flow.subclasses(cls)}
+    return any(
+        any(isinstance(value, ClassRef) for value in model.flow.values(call.func.value))
+        and not any(
+            isinstance(value, Obj) and value.cls in kin
+            for value in model.flow.values(call.positional[0])
+        )
+        for call in model.flow.callers(method)
+        if isinstance(call.func, Attr) and call.positional
+    )
 
 
 def _skipped_base(model: Model, cls: Class, name: str) -> str | None:

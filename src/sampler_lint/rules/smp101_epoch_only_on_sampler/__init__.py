@@ -9,9 +9,10 @@ from sampler_lint.analysis.origins import Hop, ends, handed_on, parameter_of, sc
 from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
+from sampler_lint.domain.launches import is_installable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.model import SAMPLER as SAMPLER_BASE
-from sampler_lint.domain.programs import in_test_function, is_test, once_a_program
+from sampler_lint.domain.programs import in_test_function, is_test, once_a_program, program_files
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Fix, Grade, Related
@@ -229,9 +230,18 @@ class EpochOnlyOnSampler(Rule):
             call,
             message,
             fix=partial(use_helper, call, receiver, loader) if is_fixable else None,
+            grade=Grade.LIKELY if _is_of_application(model, module) else Grade.CERTAIN,
             effect=effect,
             advice=f"look at `{spelled}.batch_sampler` too",
         )
+
+
+def _is_of_application(model: Model, module: Module) -> bool:
+    """Whether a program is started, not installed: it may have no loader but those in sight."""
+    files = program_files(model)
+    return not is_installable(model.project, module) and any(
+        map(files.asks_whether_started, files.beside(module.path))
+    )
 
 
 def _by_shape(model: Model, module: Module, reached: Reached) -> Iterator[Suspect]:

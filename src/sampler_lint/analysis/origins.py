@@ -185,7 +185,10 @@ def _identity(expr: Expr) -> object:
     root = expr
     while isinstance(root, Attr):
         root = root.value
-    return (owner_of(root), dotted(expr)) if isinstance(root, Name) else expr
+    if not isinstance(root, Name):
+        return expr
+    cls = self_class(root) if root is not expr else None
+    return owner_of(root) if cls is None else cls, dotted(expr)
 
 
 def given_by(flow: Flow, call: Call, name: Expr) -> Expr | None:

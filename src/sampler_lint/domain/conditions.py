@@ -86,7 +86,7 @@ def _excludes(
     ``through`` is the call of the place's function, and those by which the program comes to it.
     """
     for test, answer in tests(place):
-        if parameters_of is not None and not _asks_parameters(test, parameters_of):
+        if parameters_of is not None and not asks_parameters(test, parameters_of):
             continue  # a setting may come from where nobody sees it
         if _is_never(model, test, answer, through):
             return True
@@ -176,7 +176,7 @@ def is_never_built(model: Model, cls: Class) -> bool:
 
 def is_settled(model: Model, test: Expr, scope: Scope) -> bool:
     """Whether every call of a function, tests aside, answers a test of its parameters alike."""
-    if not isinstance(scope, Function) or not _asks_parameters(test, scope):
+    if not isinstance(scope, Function) or not asks_parameters(test, scope):
         return False
     callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
     found = [model.flow.constants(test, call) for call in callers]
@@ -191,13 +191,13 @@ def function_asked(model: Model, place: Stmt | Call) -> Function | None:
     stmt = place.stmt if isinstance(place, Call) else place
     scope = stmt.scope if stmt is not None else None
     if isinstance(scope, Function) and any(
-        _asks_parameters(test, scope) for test, _ in tests(place)
+        asks_parameters(test, scope) for test, _ in tests(place)
     ):
         return scope
     return None
 
 
-def _asks_parameters(test: Expr, function: Function, around: frozenset[str] = frozenset()) -> bool:
+def asks_parameters(test: Expr, function: Function, around: frozenset[str] = frozenset()) -> bool:
     """Whether it asks for parameters alone, or variables set once to what does."""
     return not any(
         isinstance(node, (Attr, Call))
@@ -221,7 +221,7 @@ def _is_of_parameters(name: Name, function: Function, around: frozenset[str]) ->
         ]:
             return any(param.name == rest and param.kind == "kwarg" for param in function.params)
         case [Binding(how="assign", path=(), value=Expr() as value)]:
-            return _asks_parameters(value, function, around | {name.id})
+            return asks_parameters(value, function, around | {name.id})
     return False
 
 

@@ -7,9 +7,10 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.origins import depends_on, is_one_value
+from sampler_lint.analysis.origins import depends_on, is_one_value, scope_of
 from sampler_lint.analysis.values import ExtObj, Obj, Value
 from sampler_lint.domain.conditions import (
+    asks_parameters,
     conditions,
     contradict,
     excludes,
@@ -62,6 +63,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     For,
+    Function,
     If,
     Name,
     Node,
@@ -103,8 +105,25 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
         return None  # one sample a batch: none is left over
     if isinstance(size, Attr) and shown(model, size) == {1}:
         return None
-    given = model.flow.argument(loader, "drop_last")
-    return None if isinstance(given, (Choice, Compare)) else given  # it says for which: it is meant
+    return model.flow.argument(loader, "drop_last")
+
+
+def drops(model: Model, given: Expr, through: Call | None) -> bool:
+    """Whether a loader is told to drop its last batch by the call of its function.
+
+    A condition that is true of this loader alone says for which it is meant.
+    """
+    if model.flow.constants(given, through) != {True}:
+        return False
+    if not isinstance(given, (Choice, Compare)):
+        return True
+    scope = scope_of(given)
+    others = model.flow.callers(scope) if through is not None else ()
+    return (
+        isinstance(scope, Function)
+        and asks_parameters(given, scope)
+        and any(model.flow.constants(given, o) == {True} for o in others if o is not through)
+    )
 
 
 @remembered
@@ -382,7 +401,7 @@ def cut_off(model: Model) -> Iterator[Suspect]:
             told = through if maker is loader else maker.through
             if contradict(model, [site], [found.stmt]):
                 continue
-            if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
+            if excludes(model, through, site) or not drops(model, given, told):
                 continue
             seen.add(found.stmt)
             may_end = _breaks(found.stmt) or is_beside_range(found)
@@ -405,7 +424,7 @@ def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
         if seen_here and all(_ends_early(each.stmt) for each in seen_here):
             continue  # the program goes over it itself
         given = may_drop_last(model, loader)
-        if given is not None and model.flow.constants(given, loader.through) == {True}:
+        if given is not None and drops(model, given, loader.through):
             seen.add(site)
             yield _leaves_out(model, site, given, scope, where, Grade.LIKELY)
 

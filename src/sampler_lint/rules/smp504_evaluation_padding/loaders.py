@@ -17,6 +17,7 @@ from sampler_lint.domain.conditions import (
     is_built_without,
     is_left_out,
 )
+from sampler_lint.domain.datasets import refuses_samplers
 from sampler_lint.domain.engines import evaluated_by_call
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -129,7 +130,7 @@ def drops(model: Model, given: Expr, through: Call | None) -> bool:
 @remembered
 def padding_sampler(model: Model, loader: Obj) -> Obj | None:
     """The sampler of torch's own making that shares out the loader's samples."""
-    if excludes(model, loader.through, loader.site):
+    if excludes(model, loader.through, loader.site) or refuses_samplers(model, loader):
         return None
     given = [
         value

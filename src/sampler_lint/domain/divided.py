@@ -89,25 +89,27 @@ def _from_all(model: Model, program: str) -> Iterator[Step]:
             yield from _from(model, data)
 
 
-def is_seen_divided(model: Model, draw: GlobalDraw, program: str) -> bool:
-    """Whether what draws its order as it is built is seen to come to a sampler that divides it.
+def is_divided(model: Model, draw: GlobalDraw, program: str) -> bool | None:
+    """Whether what draws its order as it is built comes to a sampler that divides it.
 
-    Also where no such sampler is known, and something else divides the data.
+    Yes, too, where no such sampler is known, and something else divides the data; no, where others
+    of its class are seen to come to one; None where none is.
     """
     if draw.of is None or not dividing_samplers(model, program):
         return True
-    drawing = {
-        made.site
+    built = {
+        made.site: not excludes(model, made.site, draw.call)
         for cls in (draw.of, *model.flow.subclasses(draw.of))
         for made in model.flow.built(cls)
-        if not excludes(model, made.site, draw.call)
     }
-    return any(
-        isinstance(step.expr, Call)
-        and step.expr in drawing
-        and not any(excludes(model, call, step.expr) for _, call in step.frames[:1])
+    seen = [
+        built[step.expr]
         for step in _from_all(model, program)
-    )
+        if isinstance(step.expr, Call)
+        and step.expr in built
+        and not any(excludes(model, call, step.expr) for _, call in step.frames[:1])
+    ]
+    return any(seen) if seen else None
 
 
 @remembered

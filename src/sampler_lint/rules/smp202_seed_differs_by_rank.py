@@ -12,8 +12,8 @@ from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import SEEDS_ALL
 from sampler_lint.domain.divided import (
     OwnDraw,
+    is_divided,
     is_drawn_once,
-    is_seen_divided,
     ordered_before,
     own_draws,
     shared_own_draws,
@@ -517,7 +517,9 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
                 *found,
             ]
         drawn = [*drawn_by(model, seeding, found)]
-        seen = [draw for draw in drawn if is_seen_divided(model, draw, seeding.program)]
+        answers = {draw: is_divided(model, draw, seeding.program) for draw in drawn}
+        drawn = [draw for draw in drawn if answers[draw] is not False]
+        seen = [draw for draw in drawn if answers[draw]]
         if not drawn:
             continue
         if _is_local(seeding):

@@ -185,7 +185,10 @@ def _identity(expr: Expr) -> object:
     root = expr
     while isinstance(root, Attr):
         root = root.value
-    return (owner_of(root), dotted(expr)) if isinstance(root, Name) else expr
+    if not isinstance(root, Name):
+        return expr
+    cls = self_class(root) if root is not expr else None
+    return owner_of(root) if cls is None else cls, dotted(expr)
 
 
 def given_by(flow: Flow, call: Call, name: Expr) -> Expr | None:
@@ -486,7 +489,7 @@ class _Slice:
             return _Found([onward(step, Hop.ASSIGNED, part, owner)])
         if how == "assign" and isinstance(value, Call) and self._through.meets(Hop.RETURN):
             unpacked = self._unpacked(step, value, binding.path)
-            if unpacked.is_whole:
+            if unpacked.is_whole or unpacked.before:
                 return unpacked
         held = [value, *contents(owner, value)] if self._through.meets(Hop.ELEMENT) else []
         found = [onward(step, Hop.ELEMENT, each, owner) for each in held]
@@ -563,6 +566,7 @@ class _Slice:
         Also where a function returns what another call does.
         """
         found: list[Step] = []
+        unsplit: list[Step] = []
         whole = self._call(step, call)
         is_whole, is_told = whole.is_whole, False
         for each in whole.before:
@@ -578,7 +582,11 @@ class _Slice:
             part = part_of(each.expr, path) if each.hop is Hop.RETURN else None
             if part is not None:
                 found.append(each._replace(expr=part))
+            elif not isinstance(each.expr, Seq):
+                unsplit.append(each._replace(hop=Hop.ELEMENT))
             is_whole &= part is not None
+        if found and not is_whole and self._through.meets(Hop.ELEMENT):
+            found += unsplit
         return _Found(found, is_whole and (is_told or bool(found)))
 
     def _returned(

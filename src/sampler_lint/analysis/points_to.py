@@ -356,33 +356,36 @@ class Flow(Calls):
     def _where(self, path: str) -> str:
         return self.project.files.get(path, path)
 
-    def constants(self, expr: Expr | None, through: Call | None = None) -> set[Any] | None:
+    def constants(
+        self, expr: Expr | None, through: Call | None = None, *around: Call
+    ) -> set[Any] | None:
         """The literal values ``expr`` can have, or None when one of them is not known.
 
         With ``through``, a parameter of the function called there has the value passed there, where
-        it has not been given another.
+        it has not been given another; so have those of the functions that this call and those
+        ``around`` it stand in, by the next call.
         """
         match expr:
             case None:
                 return None
             case Unary(op="Not", operand=operand):
-                found = self.constants(operand, through)
+                found = self.constants(operand, through, *around)
                 return None if found is None else {not value for value in found}
             case Choice(kind="if"):
-                option = self.chosen(expr, through)
+                option = self.chosen(expr, through, *around)
                 if option is not expr:
-                    return self.constants(option, through)
-                return self._any_of(expr.options, through)
+                    return self.constants(option, through, *around)
+                return self._any_of(expr.options, through, *around)
             case Choice(kind=kind, options=[first, *rest]):
-                found = self.constants(first, through)
+                found = self.constants(first, through, *around)
                 if found is not None and len(found) == 1:
                     if all(found) is (kind == "or"):
                         return found
                     if len(rest) == 1:
-                        return self.constants(rest[0], through)
-                return self._any_of(expr.options, through)
+                        return self.constants(rest[0], through, *around)
+                return self._any_of(expr.options, through, *around)
             case Compare(ops=[op], left=left, rights=[right]):
-                a, b = self.constants(left, through), self.constants(right, through)
+                a, b = (self.constants(side, through, *around) for side in (left, right))
                 if a is None or b is None or len(a) != 1 or len(b) != 1:
                     return None
                 return {(a == b) is (op in EQUAL)} if op in EQUAL | UNEQUAL else None
@@ -390,10 +393,12 @@ class Flow(Calls):
                 match reaching(expr) or function.bindings.get(name):
                     case [Binding(payload=Param() as param)] if function in self.callees(through):
                         given = passed(function, param, self.as_made(through))
-                        return self.constants(param.default if given is MISSING else given)
+                        if given is MISSING:
+                            return self.constants(param.default)
+                        return self.constants(given, *around)
                 match function.bindings.get(name):
                     case [Binding(how="assign", path=(), value=value)]:
-                        return self.constants(value, through)
+                        return self.constants(value, through, *around)
             case Call(func=Attr(name="get" | "pop", value=Name(scope=Function()) as rest)):
                 if through is not None and rest.scope in self.callees(through):
                     return self._read_of_rest(expr, rest, through)
@@ -417,17 +422,17 @@ class Flow(Calls):
                 return {None} if given is None else self.constants(given)
         return None
 
-    def chosen(self, expr: Expr, through: Call | None) -> Expr:
+    def chosen(self, expr: Expr, through: Call | None, *around: Call) -> Expr:
         """What a conditional expression gives in the function called there, where that is known."""
         while isinstance(expr, Choice) and expr.kind == "if" and expr.test is not None:
-            found = self.constants(expr.test, through)
+            found = self.constants(expr.test, through, *around)
             if found is None or len(found) != 1:
                 break
             expr = expr.options[0 if found.pop() else 1]
         return expr
 
-    def _any_of(self, options: list[Expr], through: Call | None) -> set[Any] | None:
-        found = [self.constants(option, through) for option in options]
+    def _any_of(self, options: list[Expr], through: Call | None, *around: Call) -> set[Any] | None:
+        found = [self.constants(option, through, *around) for option in options]
         known = [each for each in found if each is not None]
         return set().union(*known) if len(known) == len(found) else None
 

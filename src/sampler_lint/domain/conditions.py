@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TypeAlias, TypeGuard
 
 from sampler_lint.analysis.asked import chosen, decided, tests, upright
+from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj
 from sampler_lint.domain.concepts import EVALUATES, PROCESSES, TRAINS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import method_around, owner_of, unparse, walk
+from sampler_lint.syntax.navigation import method_around, owner_of, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
@@ -70,28 +72,79 @@ def _is_kind(question: object) -> TypeGuard[tuple[object, str]]:
 
 def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
     """Whether what a call of a factory passes excludes the branch in which a place of it stands."""
-    return through is not None and place is not None and _excludes(model, through, place)
+    return through is not None and place is not None and _excludes(model, [through], place)
 
 
 def _excludes(
-    model: Model, through: Call | None, place: Stmt | Call, parameters_of: Function | None = None
+    model: Model,
+    through: Sequence[Call],
+    place: Stmt | Call,
+    parameters_of: Function | None = None,
 ) -> bool:
-    """The same, of the tests that ask for nothing but parameters of a function, if one is given."""
+    """The same, of the tests that ask for nothing but parameters of a function, if one is given.
+
+    ``through`` is the call of the place's function, and those by which the program comes to it.
+    """
     for test, answer in tests(place):
-        if parameters_of is not None and not _asks_parameters(test, parameters_of):
+        if parameters_of is not None and not asks_parameters(test, parameters_of):
             continue  # a setting may come from where nobody sees it
         if _is_never(model, test, answer, through):
             return True
     return False
 
 
-def _is_never(model: Model, test: Expr, answer: bool, through: Call | None) -> bool:
+def _is_never(model: Model, test: Expr, answer: bool, through: Sequence[Call]) -> bool:
     """Whether a test is never answered so where a call, or whatever runs it, passes that."""
     test, answer = upright((test, answer))
     if isinstance(test, Choice) and test.kind == ("and" if answer else "or"):
         return any(_is_never(model, option, answer, through) for option in test.options)
-    answers = model.flow.constants(test, through)
+    answers = model.flow.constants(test, *through)
     return answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer
+
+
+def is_built_without(model: Model, source: Expr, made: Obj, part: Obj) -> bool:
+    """Whether each way from where an object is used to where it is built leaves a part of it out.
+
+    By what the calls on that way pass: ``Data(cfg).loader``, built in the constructor, with a
+    sampler where ``distributed`` is true.
+    """
+    site, place = made.site, part.site
+    if site is None or place is None:
+        return False
+    led = [place] if place.scope is site.scope or part.through is None else [place, part.through]
+    if led[-1].scope is not site.scope or not any(asked for each in led for asked in tests(each)):
+        return False
+    ways = [
+        [call for _, call in step.frames]
+        for step in origins(model.flow, source, HANDED_ON, more=partial(_kept_by, model))
+        if step.expr is site
+    ]
+    return bool(ways) and all(
+        any(
+            isinstance(each.scope, Function)
+            and through != []
+            and _excludes(model, through, each, each.scope)
+            for each, through in ((each, [*led[at:], *way]) for at, each in enumerate(led, 1))
+        )
+        for way in ways
+    )
+
+
+def _kept_by(model: Model, step: Step) -> Iterator[Step]:
+    """What the constructor of an object keeps in an attribute that is read of it."""
+    read = step.expr
+    if not isinstance(read, Attr) or self_class(read.value) is not None:
+        return
+    for value in model.flow.values(read.value):
+        if not isinstance(value, Obj) or value.site is None or not isinstance(value.cls, Class):
+            continue
+        for base in model.flow.mro(value.cls):
+            init = base.method("__init__") if isinstance(base, Class) else None
+            if init is None or not isinstance(base, Class):
+                continue
+            for store in model.project.own_stores(read.name, base):
+                if store.scope is init and not store.path and store.value is not None:
+                    yield onward(step, Hop.ATTRIBUTE, store.value, init, ((init, value.site),))
 
 
 def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -> bool:
@@ -105,9 +158,9 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
     callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
     passing = [call for call in callers if _passes(model, call, objects)]
     if not passing and _is_started_elsewhere(model, scope):
-        return _excludes(model, None, place, scope)  # by what it gets in another process, too
+        return _excludes(model, [], place, scope)  # by what it gets in another process, too
     through = passing or callers
-    return bool(through) and all(_excludes(model, call, place, scope) for call in through)
+    return bool(through) and all(_excludes(model, [call], place, scope) for call in through)
 
 
 def _is_started_elsewhere(model: Model, function: Function) -> bool:
@@ -123,7 +176,7 @@ def is_never_built(model: Model, cls: Class) -> bool:
 
 def is_settled(model: Model, test: Expr, scope: Scope) -> bool:
     """Whether every call of a function, tests aside, answers a test of its parameters alike."""
-    if not isinstance(scope, Function) or not _asks_parameters(test, scope):
+    if not isinstance(scope, Function) or not asks_parameters(test, scope):
         return False
     callers = [c for c in model.flow.callers(scope) if not is_test(model.module_of(c.scope))]
     found = [model.flow.constants(test, call) for call in callers]
@@ -138,13 +191,13 @@ def function_asked(model: Model, place: Stmt | Call) -> Function | None:
     stmt = place.stmt if isinstance(place, Call) else place
     scope = stmt.scope if stmt is not None else None
     if isinstance(scope, Function) and any(
-        _asks_parameters(test, scope) for test, _ in tests(place)
+        asks_parameters(test, scope) for test, _ in tests(place)
     ):
         return scope
     return None
 
 
-def _asks_parameters(test: Expr, function: Function, around: frozenset[str] = frozenset()) -> bool:
+def asks_parameters(test: Expr, function: Function, around: frozenset[str] = frozenset()) -> bool:
     """Whether it asks for parameters alone, or variables set once to what does."""
     return not any(
         isinstance(node, (Attr, Call))
@@ -168,7 +221,7 @@ def _is_of_parameters(name: Name, function: Function, around: frozenset[str]) ->
         ]:
             return any(param.name == rest and param.kind == "kwarg" for param in function.params)
         case [Binding(how="assign", path=(), value=Expr() as value)]:
-            return _asks_parameters(value, function, around | {name.id})
+            return asks_parameters(value, function, around | {name.id})
     return False
 
 

@@ -55,6 +55,12 @@ def is_iterable(model: Model, dataset: Expr) -> bool:
     return bool(values) and all(isinstance(v, Obj) and is_iterated(model, v.cls) for v in values)
 
 
+def refuses_samplers(model: Model, loader: Obj) -> bool:
+    """Whether torch builds a loader with no sampler: what is iterated chooses its own order."""
+    data = model.argument(loader, "dataset")
+    return data is not None and is_iterable(model, data)
+
+
 def is_iterated(model: Model, cls: Class | str) -> bool:
     """Whether it is a class of the tree whose objects are iterated, as a dataset."""
     return isinstance(cls, Class) and any(

@@ -10,6 +10,7 @@ from sampler_lint.analysis.values import Ext, Lit, Obj
 from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import GENERATORS, ORDERS, RESTORES, SEEDS_ONE
+from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.draws import is_module, seeded, shuffled_by
 from sampler_lint.domain.model import Model, scopes_inside
@@ -86,6 +87,29 @@ def _from_all(model: Model, program: str) -> Iterator[Step]:
     for data in dict.fromkeys((*sampled_by, *_read_in_shares(model).get(program, ()))):
         if data is not None:
             yield from _from(model, data)
+
+
+def is_divided(model: Model, draw: GlobalDraw, program: str) -> bool | None:
+    """Whether what draws its order as it is built comes to a sampler that divides it.
+
+    Yes, too, where no such sampler is known, and something else divides the data; no, where others
+    of its class are seen to come to one; None where none is.
+    """
+    if draw.of is None or not dividing_samplers(model, program):
+        return True
+    built = {
+        made.site: not excludes(model, made.site, draw.call)
+        for cls in (draw.of, *model.flow.subclasses(draw.of))
+        for made in model.flow.built(cls)
+    }
+    seen = [
+        built[step.expr]
+        for step in _from_all(model, program)
+        if isinstance(step.expr, Call)
+        and step.expr in built
+        and not any(excludes(model, call, step.expr) for _, call in step.frames[:1])
+    ]
+    return any(seen) if seen else None
 
 
 @remembered

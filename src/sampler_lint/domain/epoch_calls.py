@@ -12,6 +12,7 @@ from sampler_lint.analysis.origins import read_parameter
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
 from sampler_lint.domain.conditions import contradict, is_left_out
+from sampler_lint.domain.datasets import refuses_samplers
 from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, hands_over_in, sampler_around
 from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
@@ -72,7 +73,7 @@ def epoch_samplers(model: Model, loader: Obj) -> Iterator[Carrier]:
         yield from _carried(model, loader, (), set())
         return
     for attribute in ("sampler", "batch_sampler"):
-        for value in given_to(model, loader, attribute):
+        for value in () if refuses_samplers(model, loader) else given_to(model, loader, attribute):
             yield from _carried(model, value, (attribute,), set())
 
 

@@ -517,6 +517,8 @@ def _evidence(model: Model, found: EpochLoop) -> bool | None:
             # It may step only where the call that leads to it says so: not for `optimizer=None`.
             entry = found.calls[-1] if found.calls and stmt is found.inner.stmt else None
             return entry is None or steps(model, scope, region, entry)
+        if stmt is found.inner.stmt and _is_handed_to_test(model, found.inner):
+            return False
         if region is not found.loop:
             # A function of its own may say before its loop that it only tests.
             apart = scope is not found.loop.scope and not steps(model, scope, None)
@@ -620,8 +622,7 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
     if steps(model, scope, body) and _is_switched_off(model, inner, body):
         return True
     turn = body.body if isinstance(body, For) else [body]
-    inside = [each.body[0] if isinstance(each, With) else each for each in turn]
-    if all(is_without_gradients(scope, each) for each in inside):
+    if all(is_without_gradients(scope, _first([each])) for each in turn):
         return True
     used = [body] if isinstance(body, For) else [*_until_training(body)]
     if _follows_eval(body) and not any(steps(model, scope, each) for each in used):
@@ -635,15 +636,28 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
 
 def _is_handed_to_test(model: Model, inner: Pass) -> bool:
     """Whether each turn hands its batch to what is named so, and computes no gradients."""
-    target = inner.stmt.target if isinstance(inner.stmt, For) else None
-    drawn = {n.id for n in walk(target) if isinstance(n, Name)} if target is not None else ()
+    if not isinstance(inner.stmt, For):
+        return False
+    drawn = {node.id for node in walk(inner.stmt.target) if isinstance(node, Name)}
+    for stmt in inner.stmt.body:
+        if isinstance(stmt, Assign) and _mentions(stmt.value, drawn):
+            drawn |= {n.id for to in stmt.targets for n in walk(to) if isinstance(n, Name)}
     return any(
-        EVALUATES.says(callee.name) and evaluates(callee, callee.body[0], None)
+        EVALUATES.says(callee.name) and evaluates(callee, _first(callee.body), None)
         for call in inner.scope.calls_in(inner.stmt)
         if any(isinstance(arg.value, Name) and arg.value.id in drawn for arg in call.args)
         for callee in model.flow.callees(call)
         if callee.body
     )
+
+
+def _mentions(expr: Expr, names: set[str]) -> bool:
+    return any(isinstance(node, Name) and node.id in names for node in walk(expr))
+
+
+def _first(block: list[Stmt]) -> Stmt:
+    """The first statement of a block, or of the ``with`` that it begins with."""
+    return block[0].body[0] if isinstance(block[0], With) else block[0]
 
 
 def _follows_eval(stmt: Stmt) -> bool:

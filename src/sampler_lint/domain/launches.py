@@ -135,7 +135,7 @@ class Launches:
             and not any(self._looks_up_names(path) for path in leading)
             and all(self._is_dead(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)
-            and not _is_installable(self._project, module)
+            and not is_installable(self._project, module)
             and not self._is_configured(part)
         )
 
@@ -434,7 +434,7 @@ def _looks_up_names(project: Project, module: Module) -> bool:
     return False
 
 
-def _is_installable(project: Project, module: Module) -> bool:
+def is_installable(project: Project, module: Module) -> bool:
     """Whether a file belongs to a package that is made to be installed."""
     folder = module.folder
     while True:

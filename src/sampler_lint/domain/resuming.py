@@ -121,14 +121,20 @@ def _restores_stepped(model: Model, call: Call, loop: Loop) -> bool:
     func = call.func
     if not isinstance(func, Attr) or not RESTORES.says(func.name) or not call.positional:
         return False
-    return last_name(func.value) in _stepped(model, loop) and (
+    stepped, engines = _stepped(model, loop)
+    if func.name == "load_state_dict" and last_name(func.value) in engines:
+        return False  # an engine's own state is the model's weights
+    return last_name(func.value) in stepped and (
         depends_on(model.flow, call.positional[0], partial(is_loaded, model)) is not None
     )
 
 
 @remembered
-def _stepped(model: Model, loop: Loop) -> set[str | None]:
-    """The names of what steps in a turn of a loop, or is handed to what lets it step."""
+def _stepped(model: Model, loop: Loop) -> tuple[set[str | None], set[str | None]]:
+    """The names of what steps in a turn of a loop, or is handed to what lets it step.
+
+    And those of the engines among them, which are a model and its optimizer in one.
+    """
     calls = [*loop.scope.calls_in(loop)]
     below = {
         each
@@ -138,10 +144,15 @@ def _stepped(model: Model, loop: Loop) -> set[str | None]:
     }
     calls += [call for scope in below for call in scope.calls]
     steps = [call for call in calls if last_name(call.func) == "step"]
-    return {
+    stepped = {
         last_name(expr)
         for call in steps
         for expr in (call.func.value if isinstance(call.func, Attr) else call, *call.positional)
+    }
+    return stepped, {
+        last_name(call.func.value)
+        for call in calls
+        if isinstance(call.func, Attr) and call.func.name == "backward" and call.args
     }
 
 

@@ -22,7 +22,7 @@ from sampler_lint.domain.concepts import (
     library_of,
 )
 from sampler_lint.domain.draws import draw_of_process, is_drawn
-from sampler_lint.domain.launches import launches
+from sampler_lint.domain.launches import is_installable, launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.limits import MOST_VALUES
@@ -405,7 +405,10 @@ def _parameter_settings(model: Model, function: Function, param: Param) -> Itera
         return
     made = function.cls if function.name == "__init__" else None
     name = function.name if made is None else made.name
-    public = model.module_of(function).in_package and not name.startswith("_")
+    module = model.module_of(function)
+    # A file of settings builds objects; functions are for those who install the package.
+    is_reached = made is not None or is_installable(model.project, module)
+    public = not name.startswith("_") and module.in_package and is_reached
     is_command = bool(function.decorators) or function.name == "main"
     if public or is_command:
         yield Setting(param.name, function, not is_command)

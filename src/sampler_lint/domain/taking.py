@@ -95,16 +95,27 @@ def takes_some(model: Model, found: Pass) -> bool:
     loop = found.stmt
     if not isinstance(loop, For):
         return False
-    source = loop.iter
-    if isinstance(source, Call) and last_name(source.func) == "zip":
+    ranges = _ranges_beside(loop)
+    if ranges:
         return any(
-            isinstance(beside, Call)
-            and RANGES.is_call(beside)
-            and not any(isinstance(node, Call) and node is not beside for node in walk(beside))
-            for beside in source.positional
+            not any(isinstance(node, Call) and node is not beside for node in walk(beside))
+            and all(_is_of_no_loader(model, arg.value) for arg in beside.args)
+            for beside in ranges
         )
     counts = _counts_of(loop)
     return any(isinstance(stmt, If) and _breaks_at(model, stmt, counts) for stmt in loop.body)
+
+
+def is_beside_range(found: Pass) -> bool:
+    """Whether a pass goes over numbers, too, which may run out first: ``zip(loader, range(n))``."""
+    return isinstance(found.stmt, For) and bool(_ranges_beside(found.stmt))
+
+
+def _ranges_beside(loop: For) -> list[Call]:
+    source = loop.iter
+    is_zip = isinstance(source, Call) and last_name(source.func) == "zip"
+    beside = source.positional if isinstance(source, Call) and is_zip else ()
+    return [each for each in beside if isinstance(each, Call) and RANGES.is_call(each)]
 
 
 def _counts_of(loop: For) -> set[str]:

@@ -12,6 +12,7 @@ from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import SEEDS_ALL
 from sampler_lint.domain.divided import (
     OwnDraw,
+    is_divided,
     is_drawn_once,
     ordered_before,
     own_draws,
@@ -516,18 +517,25 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
                 *found,
             ]
         drawn = [*drawn_by(model, seeding, found)]
+        answers = {draw: is_divided(model, draw, seeding.program) for draw in drawn}
+        drawn = [draw for draw in drawn if answers[draw] is not False]
+        seen = [draw for draw in drawn if answers[draw]]
         if not drawn:
             continue
         if _is_local(seeding):
             key = (seeding.program, seeding.call.scope)
             if key not in told:
                 told.add(key)
-                yield _at_seeding(model, seeding, drawn)
+                yield _at_seeding(model, seeding, seen or drawn, _grade(seen))
             continue
         for draw in drawn:
             if (seeding.program, draw.call) not in told:
                 told.add((seeding.program, draw.call))
-                yield _at_draw(model, seeding, draw)
+                yield _at_draw(model, seeding, draw, _grade([draw] if draw in seen else []))
+
+
+def _grade(seen: list[GlobalDraw]) -> Grade:
+    return Grade.CERTAIN if seen else Grade.LIKELY
 
 
 def _is_distributed(model: Model, seeding: RankSeeding) -> bool:
@@ -561,17 +569,21 @@ def _fix_draws(
     return partial(draw_alike, model, draws, otherwise=otherwise)
 
 
-def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> Suspect:
+def _at_seeding(
+    model: Model, seeding: RankSeeding, draws: list[GlobalDraw], grade: Grade
+) -> Suspect:
     what = draws[0].what
     message = (
         f"`{unparse(seeding.call.func)}` seeds every rank differently, and {what} depends on it"
     )
-    why = tuple(Related(model.place(draw.call.scope, draw.call), "drawn here") for draw in draws)
+    drawn = dict.fromkeys(draw.call for draw in draws)
+    why = tuple(Related(model.place(call.scope, call), "drawn here") for call in drawn)
     return Suspect(
         seeding.module,
         seeding.call,
         message,
         why=why,
+        grade=grade,
         fix=_fix_draws(model, draws, otherwise=_rest(seeding)),
         effect=_OTHER_ORDERS,
         advice="use the same seed on all ranks until the data is built, or pass a separate "
@@ -589,7 +601,7 @@ def _rest(seeding: RankSeeding) -> str | None:
     return None
 
 
-def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
+def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw, grade: Grade) -> Suspect:
     message = (
         f"{draw.what} depends on {draw.library}'s global generator, which every rank seeds "
         f"differently (`{unparse(seeding.term.term)}`)"
@@ -607,6 +619,7 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         draw.call,
         message,
         why=why,
+        grade=grade,
         fix=_fix_draws(model, [draw], otherwise=_rest(seeding)),
         effect=splits if draw.shared_by is None else _OTHER_ORDERS,
         advice="use a generator with the same seed on all ranks",

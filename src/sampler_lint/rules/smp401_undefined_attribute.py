@@ -22,6 +22,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_calls import is_nothing
+from sampler_lint.domain.launches import is_installable
 from sampler_lint.domain.model import (
     DISTRIBUTED_SAMPLER,
     Model,
@@ -32,7 +33,7 @@ from sampler_lint.domain.model import (
     scopes_inside,
     sets_by_name,
 )
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.ranks import chains, is_about_processes
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.stored_outside import is_stored_outside
@@ -59,6 +60,7 @@ from sampler_lint.rules._some_paths import on_some_paths, unset_when_built
 from sampler_lint.rules._trials import graded
 from sampler_lint.syntax.navigation import (
     is_main_guard,
+    method_around,
     nodes_in,
     owner_of,
     self_class,
@@ -185,7 +187,8 @@ class UndefinedAttribute(Rule):
                 reads = [read for read in reads if is_nothing(model.flow.values(read))]
             if grade is not None:
                 for suspect in self._undefined(model, module, cls, reads, _asked(cls)):
-                    suspect.grade = grade
+                    if grade is not Grade.CERTAIN:
+                        suspect.grade = grade
                     yield suspect
 
     def _undefined(
@@ -199,7 +202,7 @@ class UndefinedAttribute(Rule):
                 continue
             if read.name.startswith("__") or is_expected(model, read, AttributeError):
                 continue
-            if is_stored_outside(model, cls, read.name):
+            if is_stored_outside(model, cls, read.name) or _is_of_another(model, cls, read):
                 continue
             if subclasses is None:
                 subclasses = set()
@@ -211,7 +214,10 @@ class UndefinedAttribute(Rule):
                     is_open |= below.open is not None
             if read.name in subclasses or (is_open and not is_nothing(model.flow.values(read))):
                 continue
-            yield self._suspect(model, module, cls, read.scope, read, defined)
+            suspect = self._suspect(model, module, cls, read.scope, read, defined)
+            if _is_never_run(model, module, read):
+                suspect.grade = Grade.LIKELY
+            yield suspect
 
     def _suspect(
         self, model: Model, module: Module, cls: Class, scope: Scope, read: Attr, defined: set[str]
@@ -292,6 +298,40 @@ class UndefinedAttribute(Rule):
             advice=advice,
             hides=True,
         )
+
+
+def _is_of_another(model: Model, cls: Class, read: Attr) -> bool:
+    """Whether a method is called on its class with another object: ``Sampler.add_to(parser)``."""
+    method = owner_of(read.value) if isinstance(read.value, Name) else None
+    if not isinstance(method, Function) or method.is_classmethod:
+        return False
+    kin = {cls, *model.flow.subclasses(cls)}
+    return any(
+        any(isinstance(value, ClassRef) for value in model.flow.values(call.func.value))
+        and not any(
+            isinstance(value, Obj) and value.cls in kin
+            for value in model.flow.values(call.positional[0])
+        )
+        for call in model.flow.callers(method)
+        if isinstance(call.func, Attr) and call.positional
+    )
+
+
+def _is_never_run(model: Model, module: Module, read: Attr) -> bool:
+    """Whether it is in a method that nothing names, of a program that nobody installs."""
+    method = method_around(read.scope)
+    if method is None or method.decorators or method.name.startswith("__"):
+        return False
+    if is_installable(model.project, module):
+        return False
+    files, name = program_files(model), method.name
+    naming = [path for path in files.beside(module.path) if files.says(path, name)]
+    return not any(
+        files.says(path, f'"{name}"', f"'{name}'")
+        or (found := model.project.module_at(path)) is None
+        or any(read.name == name for scope in found.facts.scopes for read in scope.reads)
+        for path in naming
+    )
 
 
 def _skipped_base(model: Model, cls: Class, name: str) -> str | None:

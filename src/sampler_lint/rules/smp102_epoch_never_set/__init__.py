@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.conditions import contradict, excludes
+from sampler_lint.domain.conditions import contradict, excludes, is_built_without
 from sampler_lint.domain.engines import Run, made_by_framework, may_be_told, runs
 from sampler_lint.domain.epoch_calls import (
     Carrier,
@@ -195,8 +195,8 @@ def _read_by_epoch(model: Model) -> Iterator[tuple[EpochLoop, Carrier]]:
 def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     """Whether this sampler is built in a branch that is not taken in a run with this loop.
 
-    The loader's own factory call takes another, or the loop stands in one that excludes it, or
-    what builds it is a method of objects that have another loop.
+    The loader's own factory call, or one around it, takes another, or the loop stands in one that
+    excludes it, or what builds it is a method of objects that have another loop.
     """
     through = found.inner.loader.through
     site = sampler.site
@@ -209,7 +209,9 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
         return True
     if site is not None and any(have_no_object(model, site.scope, one) for one in found.scopes):
         return True
-    return excludes(model, through, site)
+    return excludes(model, through, site) or is_built_without(
+        model, found.inner.source, found.inner.loader, sampler
+    )
 
 
 def _never_comes(model: Model, found: EpochLoop) -> bool:

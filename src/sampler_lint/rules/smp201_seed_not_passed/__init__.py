@@ -11,6 +11,7 @@ from sampler_lint.analysis.origins import Hop, given_by, only, parameter_of, sco
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import ORDERS, SAMPLER, SEED
 from sampler_lint.domain.conditions import is_left_out
+from sampler_lint.domain.datasets import refuses_samplers
 from sampler_lint.domain.draws import draw_of_process, seeded
 from sampler_lint.domain.escape import is_for_nothing
 from sampler_lint.domain.evaluated import data, only_evaluates
@@ -136,7 +137,7 @@ class SeedNotPassed(Rule):
                 continue
             if launches(model).is_dead(site.scope) or _is_left_over(model, sampler):
                 continue
-            if is_left_out(model, site):
+            if is_left_out(model, site) or _is_refused(model, sampler):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)
@@ -189,6 +190,16 @@ def _is_left_over(model: Model, sampler: Obj) -> bool:
         sites = (each.site for each in model.loaders if not is_for_nothing(model, each))
         used = model.memo[_is_left_over] = {site.scope for site in sites if site is not None}
     return sampler.site.scope in used
+
+
+def _is_refused(model: Model, sampler: Obj) -> bool:
+    """Whether torch refuses to build each loader that gets the sampler."""
+    users = [
+        loader
+        for loader in model.loaders
+        if any(given.site is sampler.site for given in model.samplers_of(loader))
+    ]
+    return bool(users) and all(refuses_samplers(model, loader) for loader in users)
 
 
 class _Source(NamedTuple):

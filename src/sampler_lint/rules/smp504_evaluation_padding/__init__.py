@@ -39,6 +39,7 @@ from sampler_lint.rules.smp504_evaluation_padding.loaders import (
     batch_maker,
     cut_off,
     cut_off_in_hooks,
+    drops,
     may_drop_last,
     padding_sampler,
     read_once,
@@ -388,7 +389,7 @@ def _drops(model: Model, loader: Obj, sampler: Obj) -> bool | None:
     """
     maker = batch_maker(model, loader)
     given = may_drop_last(model, maker)
-    if given is not None and model.flow.constants(given, maker.through) == {True}:
+    if given is not None and drops(model, given, maker.through):
         return None
     if "drop_last" not in parameters(model, sampler):
         return False  # nobody can ask for that

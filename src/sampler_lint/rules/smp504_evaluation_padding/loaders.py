@@ -7,9 +7,17 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.origins import depends_on, is_one_value
+from sampler_lint.analysis.origins import depends_on, is_one_value, scope_of
 from sampler_lint.analysis.values import ExtObj, Obj, Value
-from sampler_lint.domain.conditions import conditions, contradict, excludes, is_left_out
+from sampler_lint.domain.conditions import (
+    asks_parameters,
+    conditions,
+    contradict,
+    excludes,
+    is_built_without,
+    is_left_out,
+)
+from sampler_lint.domain.datasets import refuses_samplers
 from sampler_lint.domain.engines import evaluated_by_call
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -26,7 +34,7 @@ from sampler_lint.domain.programs import built_outside_tests, is_test, once_a_pr
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.shares import pads, passes_over_shared
-from sampler_lint.domain.taking import as_taken
+from sampler_lint.domain.taking import as_taken, is_beside_range, takes_some
 from sampler_lint.domain.undivided import starts_processes
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module, text_of
@@ -56,6 +64,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     For,
+    Function,
     If,
     Name,
     Node,
@@ -97,14 +106,31 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
         return None  # one sample a batch: none is left over
     if isinstance(size, Attr) and shown(model, size) == {1}:
         return None
-    given = model.flow.argument(loader, "drop_last")
-    return None if isinstance(given, (Choice, Compare)) else given  # it says for which: it is meant
+    return model.flow.argument(loader, "drop_last")
+
+
+def drops(model: Model, given: Expr, through: Call | None) -> bool:
+    """Whether a loader is told to drop its last batch by the call of its function.
+
+    A condition that is true of this loader alone says for which it is meant.
+    """
+    if model.flow.constants(given, through) != {True}:
+        return False
+    if not isinstance(given, (Choice, Compare)):
+        return True
+    scope = scope_of(given)
+    others = model.flow.callers(scope) if through is not None else ()
+    return (
+        isinstance(scope, Function)
+        and asks_parameters(given, scope)
+        and any(model.flow.constants(given, o) == {True} for o in others if o is not through)
+    )
 
 
 @remembered
 def padding_sampler(model: Model, loader: Obj) -> Obj | None:
     """The sampler of torch's own making that shares out the loader's samples."""
-    if excludes(model, loader.through, loader.site):
+    if excludes(model, loader.through, loader.site) or refuses_samplers(model, loader):
         return None
     given = [
         value
@@ -288,7 +314,7 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
     """The calls that lead to a pass in a run that builds the sampler; ``[None]`` if none is known.
 
     Where one process has no sampler, and it alone comes here, there are none; so where the sampler
-    asks for processes and the script starts none.
+    asks for processes and the script starts none, and where the loader is built without it.
     """
     scope = found.scope
     if _is_never_joined(model, found, sampler):
@@ -296,6 +322,8 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
     calls = model.flow.starters(scope)
     built = [each for each in (sampler.site, sampler.through) if each is not None]
     made = [each for each in (found.loader.site, found.loader.through) if each is not None]
+    if is_built_without(model, found.source, found.loader, sampler):
+        return []
     if contradict(model, built, [found.stmt]) or any(
         have_no_object(model, each.scope, scope) for each in (*built, *made)
     ):
@@ -360,7 +388,7 @@ def cut_off(model: Model) -> Iterator[Suspect]:
         if given is None or padding_sampler(model, loader) is not None:
             continue
         for found in _passes_of(model, site):
-            if found.stmt in seen or _ends_early(found.stmt):
+            if found.stmt in seen or _ends_early(found.stmt) or takes_some(model, found):
                 continue
             is_named = sums_up(model, found.scope, found.stmt)
             if not (is_named or _keeps_results(model, found)) or any(
@@ -374,10 +402,11 @@ def cut_off(model: Model) -> Iterator[Suspect]:
             told = through if maker is loader else maker.through
             if contradict(model, [site], [found.stmt]):
                 continue
-            if excludes(model, through, site) or model.flow.constants(given, told) != {True}:
+            if excludes(model, through, site) or not drops(model, given, told):
                 continue
             seen.add(found.stmt)
-            grade = Grade.LIKELY if _breaks(found.stmt) else Grade.CERTAIN
+            may_end = _breaks(found.stmt) or is_beside_range(found)
+            grade = Grade.LIKELY if may_end else Grade.CERTAIN
             yield _leaves_out(model, maker.site or site, given, found.scope, found.stmt, grade)
 
 
@@ -396,7 +425,7 @@ def cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
         if seen_here and all(_ends_early(each.stmt) for each in seen_here):
             continue  # the program goes over it itself
         given = may_drop_last(model, loader)
-        if given is not None and model.flow.constants(given, loader.through) == {True}:
+        if given is not None and drops(model, given, loader.through):
             seen.add(site)
             yield _leaves_out(model, site, given, scope, where, Grade.LIKELY)
 

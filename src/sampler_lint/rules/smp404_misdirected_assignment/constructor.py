@@ -356,7 +356,7 @@ def unheeded(model: Model) -> Iterator[Suspect]:
 
 
 def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
-    """``self.shuffle = True`` in a constructor that takes ``shuffle``."""
+    """``self.shuffle = True`` in a constructor that takes ``shuffle``; ``self.seed = 0`` anyhow."""
     init = cls.method("__init__")
     for store in init.stores if init is not None else ():
         target = store.target
@@ -364,11 +364,21 @@ def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
             continue
         param = init.param(target.name)
         if (
-            param is not None
-            and role_of(param.name) in FLAGS
-            and isinstance(store.value, Const)
-            and not [*_reads(init, param)]
+            param is None
+            or not isinstance(store.value, Const)
+            or any(True for _ in _reads(init, param))
         ):
+            continue
+        if role_of(param.name) is Role.SEED and store.value.value is not None:
+            yield Suspect(
+                model.module_of(init),
+                store.value,
+                f"`{cls.name}` takes a `{param.name}`, but keeps {store.value.value} in its place",
+                fix=partial(_pass_on, store.value, param.name),
+                effect=f"`{param.name}` changes nothing",
+                advice=f"keep `{param.name}`",
+            )
+        elif role_of(param.name) in FLAGS:
             calls = (
                 (obj.site, model.flow.argument(obj, param.name))
                 for obj in model.built.get(cls, ())

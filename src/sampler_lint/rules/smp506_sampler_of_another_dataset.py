@@ -36,7 +36,7 @@ class SamplerOfAnotherDataset(Rule):
         other indices, labels or a range, for a dataset and its subset or wrapper, and for two
         datasets that are built alike but for how samples are transformed. Reports an evaluation
         loader that gets the dataset or the sampler of another loader, where another one, built by
-        the same call and named for evaluation, is never used.
+        the same call and named for evaluation, is never used, or a parameter is only tested.
 
     Why is this bad?
         The sampler yields indices up to the length of the other dataset. If that is longer, the

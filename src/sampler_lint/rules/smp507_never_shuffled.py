@@ -239,8 +239,8 @@ def _in_several(model: Model) -> Iterator[Suspect]:
                 yield Suspect(
                     module,
                     line,
-                    f"nothing shuffles the training data of this `{sampler.name}`, which is told "
-                    f"the epoch",
+                    f"nothing shuffles the training data of this `{sampler.name}`, whose epoch "
+                    f"is set",
                     why=(Related(model.place(told.scope, told), "this changes no order"),),
                     fix=fix,
                     grade=Grade.LIKELY,

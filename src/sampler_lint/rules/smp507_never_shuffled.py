@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.values import FuncRef, Obj
 from sampler_lint.domain.concepts import ORDERS
 from sampler_lint.domain.conditions import contradict, excludes
@@ -233,6 +234,8 @@ def _in_several(model: Model) -> Iterator[Suspect]:
                 )
             elif (
                 isinstance(given, Const)
+                and all(is_about_processes(model, test) for test, _ in tests(sampler.site))
+                and len(model.passed_to(loader, "sampler")) == 1
                 and looks_up(model, data)
                 and (told := _told_epoch(model, loader, sampler)) is not None
             ):

@@ -24,7 +24,7 @@ MOST_PARTIALS = 4
 #: Ways through one function: with more, nothing is said of it.
 MOST_STATES = 600
 #: Callers whose ways into a function are told apart.
-MOST_CALLERS_OF_WAYS = 12
+MOST_CALLERS_OF_WAYS = 40
 #: Bytes of an ``if`` before a name that are read: tests are shorter.
 LONGEST_TEST = 400
 #: In a tree whose files hold more bytes together, a sampler word in a comment does not count, and

@@ -539,6 +539,22 @@ class Attributes(Containers):
             return _LOST
         return _Handed(given, param, init)
 
+    def _places(self, cls: Class | str) -> tuple[str, ...] | None:
+        """The parameters of a constructor that arguments fill by their place.
+
+        Where its ``*args`` take them all, and go on to the base as they are, these of the base.
+        """
+        own = self.params(cls)
+        init = self.method(cls, "__init__") if isinstance(cls, Class) else None
+        if own or not isinstance(init, Function) or init.cls is None:
+            return own
+        calls, bases = self.base_init_calls(init.cls), self.mro(init.cls)[1:]
+        first = calls[0].args[0] if len(calls) == 1 and calls[0].args else None
+        if first is None or first.stars != 1 or not bases or isinstance(bases[0], Unknown):
+            return own
+        taken = _own_parameter(init, first.value)
+        return self._places(bases[0]) if taken is not None and taken.kind == "vararg" else own
+
     def _passed_at(self, obj: Obj, name: str) -> Expr | None:
         """What the call that builds an object passes for a parameter of its class."""
         site = obj.site
@@ -548,7 +564,7 @@ class Attributes(Containers):
         if given is not None:
             return given
         placed = site.positional
-        params = self.params(obj.cls) if placed else None
+        params = self._places(obj.cls) if placed else None
         if params and name in params:
             index = params.index(name)
             if index < len(placed):
@@ -639,7 +655,7 @@ class Attributes(Containers):
         ):
             return False
         if obj.site.has_star:
-            params = self.params(obj.cls)
+            params = self._places(obj.cls)
             if params is None or name in params:
                 return True
         for arg in obj.site.args:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TypeVar
 
 from sampler_lint.analysis.origins import (
+    HANDED_ON,
     Hop,
     depends_on,
     ends,
@@ -17,8 +18,10 @@ from sampler_lint.analysis.origins import (
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.catalog.torch import SPLITS
 from sampler_lint.domain.concepts import EVALUATES, ORDERS, TRAINS
 from sampler_lint.domain.model import Model, own_scopes
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import owner_of, same, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -92,6 +95,37 @@ def orders_itself(model: Model, dataset: Expr) -> bool:
         for value in model.flow.values(dataset)
         if isinstance(value, Obj) and isinstance(value.cls, Class)
         for scope in own_scopes(model, value.cls)
+    )
+
+
+def wholes(model: Model, dataset: Expr) -> Iterator[Expr]:
+    """What a loader reads, or what torch makes that a part of: of a subset, of a split.
+
+    But for what is None until it is set: nobody reads that.
+    """
+    for data in closure([dataset], lambda each: _parted(model, each)):
+        for end in ends(model.flow, data, HANDED_ON):
+            is_unset = isinstance(end, Const) and end.value is None
+            if not is_unset and _whole_of(model, end) is None:
+                yield end
+
+
+def _parted(model: Model, data: Expr) -> Iterator[Expr]:
+    found = (_whole_of(model, end) for end in ends(model.flow, data, HANDED_ON))
+    return (whole for whole in found if whole is not None)
+
+
+def _whole_of(model: Model, made: Expr) -> Expr | None:
+    """The dataset that a call of torch makes a part of, or several."""
+    if not isinstance(made, Call) or not (is_subset(model, made) or _is_split(model, made)):
+        return None
+    return made.positional[0] if made.positional else made.keyword("dataset")
+
+
+def _is_split(model: Model, call: Call) -> bool:
+    return any(
+        isinstance(value, Ext) and value.dotted in SPLITS and value.dotted.startswith(TORCH_DATA)
+        for value in model.flow.values(call.func)
     )
 
 

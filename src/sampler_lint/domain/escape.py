@@ -119,6 +119,19 @@ def is_left(model: Model, target: Name) -> bool:
     return _takers(model, target) == []
 
 
+def is_only_tested(model: Model, read: Name) -> bool:
+    """Whether nothing ever gets hold of the parameter that a name of its function reads."""
+    owner, name = read.scope, read.id
+    return (
+        [each.how for each in owner.bindings.get(name, ())] == ["param"]
+        and not is_used_by_string(owner, name)
+        and not any(
+            scope is owner or _sees(scope, owner, name)
+            for scope, _, _ in _escaping_as(model, owner.module, name)
+        )
+    )
+
+
 def is_for_nothing(model: Model, obj: Obj) -> bool:
     """Whether nothing gets hold of the object but others that are built of it, for nothing."""
     target = target_of(obj)

@@ -29,10 +29,11 @@ from sampler_lint.domain.concepts import (
     ORDERS,
     RESTORES,
     TRAINS,
+    WORLD_SIZE,
     called_name,
 )
 from sampler_lint.domain.conditions import is_settled
-from sampler_lint.domain.datasets import is_iterable, orders_itself
+from sampler_lint.domain.datasets import is_iterable, orders_itself, wholes
 from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
     Reach,
@@ -263,7 +264,7 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
                     and shuffles(model, value)
                     and all(
                         is_about_processes(model, test)
-                        or (not has_own and _is_setting_of(model, test, value))
+                        or (not has_own and is_setting_of(model, test, value))
                         for test in apart
                     )
                 ):
@@ -323,23 +324,33 @@ def _shuffles_alone(model: Model, way: Way) -> bool:
     )
 
 
-def _is_setting_of(model: Model, test: Expr, sampler: Obj) -> bool:
+def is_setting_of(model: Model, test: Expr, sampler: Obj) -> bool:
     """Whether a test is a setting that decides on a sampler which asks how many processes are."""
     return _needs_processes(model, sampler) and _is_flag(model, test)
 
 
 def _needs_processes(model: Model, sampler: Obj) -> bool:
     """Whether it cannot be built before the processes are joined: it asks how many there are."""
-    return sampler.cls == DISTRIBUTED_SAMPLER and model.argument(sampler, "num_replicas") is None
+    size = model.argument(sampler, "num_replicas")
+    return sampler.cls == DISTRIBUTED_SAMPLER and (
+        size is None or (isinstance(size, Call) and WORLD_SIZE.is_made(size, model.flow.values))
+    )
 
 
 def _is_flag(model: Model, test: Expr) -> bool:
     """Whether a test is a setting by itself, and says neither what for nor in which order."""
     asked = only(model.flow, test, Hop.ASSIGNED)
-    names = [last_name(each) or "" for each in (test, asked)]
-    return isinstance(asked, (Name, Attr)) and not any(
+    names = [_name_of_setting(each) for each in (test, asked)]
+    return isinstance(asked, (Name, Attr, Index)) and not any(
         TRAINS.says(name) or EVALUATES.says(name) or role_of(name) is Role.SHUFFLE for name in names
     )
+
+
+def _name_of_setting(expr: Expr) -> str:
+    """By what a setting is asked for: its name, or the key that it is looked up by."""
+    if isinstance(expr, Index):
+        return str(expr.key.value) if isinstance(expr.key, Const) else _name_of_setting(expr.key)
+    return last_name(expr) or ""
 
 
 def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:
@@ -365,8 +376,14 @@ def may_be_drawn_again(model: Model, call: Call) -> bool:
 def looks_up(model: Model, dataset: Expr) -> bool:
     """Whether the dataset certainly looks samples up by their index, in no order of its own.
 
-    Of one that makes up its length, a pass is not over the data that it has.
+    So does a part that torch takes of one.
     """
+    found = [dataset] if built_classes(model, dataset) else [*wholes(model, dataset)]
+    return bool(found) and all(_looks_up(model, each) for each in found)
+
+
+def _looks_up(model: Model, dataset: Expr) -> bool:
+    """Of one that makes up its length, a pass is not over the data that it has."""
     return (
         _has_only_items(model, dataset)
         and not orders_itself(model, dataset)

@@ -73,7 +73,7 @@ class Launches:
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
-        self._dead: dict[Part, bool] = {}
+        self._idle: dict[Part, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -112,12 +112,17 @@ class Launches:
         What only such parts use is dead with them. In a package that can be installed it may be
         there for others, and a file of settings may name it.
         """
-        part = self._part(scope)
-        if part not in self._dead:
-            self._dead[part] = self._is_dead(part, frozenset())
-        return self._dead[part]
+        module = self._project.module_of(scope)
+        return not is_installable(self._project, module) and self.is_idle(scope)
 
-    def _is_dead(self, part: Part, above: frozenset[Part]) -> bool:
+    def is_idle(self, scope: Scope) -> bool:
+        """Whether an application holds the scope in a part that it never uses, whoever else may."""
+        part = self._part(scope)
+        if part not in self._idle:
+            self._idle[part] = self._is_idle(part, frozenset())
+        return self._idle[part]
+
+    def _is_idle(self, part: Part, above: frozenset[Part]) -> bool:
         if part in above:
             return True  # They use each other, and nothing else uses them.
         module = self._project.module_at(part.path)
@@ -133,9 +138,8 @@ class Launches:
         return (
             self._is_of_started(part.path, leading)
             and not any(self._looks_up_names(path) for path in leading)
-            and all(self._is_dead(user, above | {part}) for user in users)
+            and all(self._is_idle(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)
-            and not is_installable(self._project, module)
             and not self._is_configured(part)
         )
 

@@ -529,9 +529,9 @@ def _differs_by_rank(scopes: Set[Scope], site: Call) -> bool:
 
 
 def _any_shards(model: Model, scopes: Iterable[Scope], but: Container[Call] = ()) -> bool:
-    """Whether a scope shards by itself that is not left over."""
+    """Whether a scope shards by itself that the application uses."""
     return any(
-        _shards_by_itself(scope, but) and not launches(model).is_dead(scope) for scope in scopes
+        _shards_by_itself(scope, but) and not launches(model).is_idle(scope) for scope in scopes
     )
 
 

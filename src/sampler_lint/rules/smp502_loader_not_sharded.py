@@ -166,7 +166,7 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
                 effect=_OF_LOCAL_RANK,
                 advice="pass the global rank" + (", or leave `rank` out" if asks_itself else ""),
             )
-        elif given["num_replicas"] == {"local size"}:
+        elif given["num_replicas"] <= {"local size", "device count"}:
             yield Suspect(
                 module,
                 rank,

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import Hop, as_passed, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
+from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS, TRAINS
 from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.datasets import are_apart, are_named_apart, sampled
-from sampler_lint.domain.escape import is_left
+from sampler_lint.domain.escape import is_left, is_only_tested
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, statements, unparse, walk
-from sampler_lint.syntax.nodes import Assign, Call, Expr, Name, Stmt, last_name
+from sampler_lint.syntax.nodes import Assign, Call, Expr, Function, Name, Param, Stmt, last_name
 
 
 class SamplerOfAnotherDataset(Rule):
@@ -35,7 +36,7 @@ class SamplerOfAnotherDataset(Rule):
         other indices, labels or a range, for a dataset and its subset or wrapper, and for two
         datasets that are built alike but for how samples are transformed. Reports an evaluation
         loader that gets the dataset or the sampler of another loader, where another one, built by
-        the same call and named for evaluation, is never used.
+        the same call and named for evaluation, is never used, or a parameter is only tested.
 
     Why is this bad?
         The sampler yields indices up to the length of the other dataset. If that is longer, the
@@ -216,14 +217,16 @@ def _over(model: Model, sampler: Obj, loader: Obj) -> Expr | None:
 
 def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
     """Evaluation loaders that share what another loader gets, while theirs is left over."""
-    taken: dict[tuple[Stmt, str], list[tuple[Call, Name]]] = {}
+    taken: dict[tuple[Stmt | Param, str], list[tuple[Call, Name]]] = {}
     for loader in model.loaders:
         if loader.site is None or loader.site in told or in_test_function(model, loader.site.scope):
             continue
         for role in _told_apart_by(model, loader):
             given = model.flow.argument(loader, role)
-            made = _made_in(given) if isinstance(given, Name) else None
-            if isinstance(given, Name) and made is not None:
+            if not isinstance(given, Name):
+                continue
+            made = _made_in(given) or _parameter(given)
+            if made is not None:
                 uses = taken.setdefault((made, role), [])
                 if all(site is not loader.site for site, _ in uses):
                     uses.append((loader.site, given))
@@ -252,6 +255,13 @@ def _told_apart_by(model: Model, loader: Obj) -> Iterator[str]:
     yield from chosen or ("dataset",)
 
 
+def _parameter(name: Name) -> Param | None:
+    """The parameter that a name certainly reads."""
+    found = definitions(name.scope, name) if name.id in name.scope.bindings else ()
+    is_given = [each.how for each in found] == ["param"]
+    return name.scope.param(name.id) if is_given and isinstance(name.scope, Function) else None
+
+
 def _made_in(name: Name) -> Stmt | None:
     """The one assignment of a scope that its name is read from."""
     found = definitions(name.scope, name) if name.id in name.scope.bindings else ()
@@ -260,12 +270,14 @@ def _made_in(name: Name) -> Stmt | None:
     return found[0].stmt
 
 
-def _left_over(model: Model, site: Call, given: Name, made: Stmt) -> Name | None:
+def _left_over(model: Model, site: Call, given: Name, made: Stmt | Param) -> Name | None:
     """What was built like the argument of an evaluation loader, and is read nowhere."""
     target = site.stmt.targets[0] if isinstance(site.stmt, Assign) else None
     mine = last_name(target) if isinstance(target, Expr) else None
     if mine is None or not EVALUATES.says(mine) or EVALUATES.says(given.id):
         return None
+    if isinstance(made, Param):
+        return _tested_alone(model, site, given)
     for stmt in statements(site.scope.body):
         other = stmt.targets[0] if isinstance(stmt, Assign) else None
         if (
@@ -280,7 +292,29 @@ def _left_over(model: Model, site: Call, given: Name, made: Stmt) -> Name | None
     return None
 
 
-def _are_made_alike(one: Stmt, other: Stmt) -> bool:
+def _tested_alone(model: Model, site: Call, given: Name) -> Name | None:
+    """A parameter for data to evaluate on that decides on an evaluation loader, and no more.
+
+    It is called like the one that the loader gets, which is for training.
+    """
+    stem = given.id.partition("_")[2]
+    if not stem or not TRAINS.says(given.id):
+        return None
+    return next(
+        (
+            node
+            for test, _ in tests(site)
+            for node in walk(test)
+            if isinstance(node, Name)
+            and node.id.partition("_")[2] == stem
+            and EVALUATES.says(node.id)
+            and is_only_tested(model, node)
+        ),
+        None,
+    )
+
+
+def _are_made_alike(one: Stmt, other: Stmt | Param) -> bool:
     return (
         isinstance(one, Assign)
         and isinstance(other, Assign)

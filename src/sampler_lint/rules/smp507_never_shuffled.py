@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint import catalog
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.values import FuncRef, Obj
 from sampler_lint.domain.concepts import ORDERS
 from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.copies import changes_of
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
+from sampler_lint.domain.epoch_calls import calls_for, epoch_samplers
 from sampler_lint.domain.epochs import (
     feeds_training,
     is_named_after_training,
@@ -19,7 +21,7 @@ from sampler_lint.domain.epochs import (
     trained_with,
 )
 from sampler_lint.domain.escape import target_of
-from sampler_lint.domain.fixed_orders import looks_up, shuffled_by_processes
+from sampler_lint.domain.fixed_orders import is_setting_of, looks_up, shuffled_by_processes
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.passes import goes_by_places, passes_near, rests_on_order
 from sampler_lint.domain.programs import built_outside_tests
@@ -57,12 +59,14 @@ class NeverShuffled(Rule):
         evaluation (any other setting is about processes where it decides on a `DistributedSampler`
         that asks how many there are), and for evaluation loaders, datasets that order themselves
         and iterable datasets. Reports a `DistributedSampler(..., shuffle=False)` for a training
-        loader, too, where one process gets a sampler or loader over the same data that shuffles.
-        Only `likely` where the loader or its function is named after training, but no training loop
-        over it is found. Reports as `likely` a training loader that has no sampler at all and does
-        not shuffle, over a dataset whose class is known and which looks samples up by index. Not
-        reported where the function builds a sampler or another loader over that dataset that may
-        shuffle: then the choice was deliberate.
+        loader, too, where one process gets a sampler or loader over the same data that shuffles;
+        and a training loader of one process without `shuffle`, where one of the same name has a
+        shuffling sampler for several. Only `likely` where the loader or its function is named after
+        training, but no training loop over it is found. Reports as `likely` a training loader that
+        has no sampler at all and does not shuffle, or has `DistributedSampler(..., shuffle=False)`
+        and tells it the epoch, over a dataset whose class is known and which looks samples up by
+        index, or a part that torch takes of one. Not reported where the function builds a sampler
+        or another loader over that dataset that may shuffle: then the choice was deliberate.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
@@ -98,6 +102,7 @@ class NeverShuffled(Rule):
         """Look at each loader that trains, and at the ways to it on which it gets no sampler."""
         yield from _in_turn(model)
         yield from _in_several(model)
+        yield from _in_one(model)
         for loader in model.loaders:
             data, sampler, shuffle = (
                 model.flow.argument(loader, name) for name in ("dataset", "sampler", "shuffle")
@@ -198,7 +203,10 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
 
 
 def _in_several(model: Model) -> Iterator[Suspect]:
-    """The loaders that train, and shuffle in one process but not in several."""
+    """The loaders that train, and shuffle nothing in several processes.
+
+    Though they do in one; or they are told their epoch, for nothing.
+    """
     for loader, _, _ in built_outside_tests(model, model.loaders):
         if (data := model.flow.argument(loader, "dataset")) is None:
             continue
@@ -208,33 +216,121 @@ def _in_several(model: Model) -> Iterator[Suspect]:
             if not is_distributed_sampler(model, sampler) or shuffles(model, sampler) is not False:
                 continue
             alone = _shuffled_alone(model, loader, sampler.site, data)
-            if alone is None or feeds_training(model, loader) is not True:
+            if feeds_training(model, loader) is not True:
                 continue
             given = sampler.site.keyword("shuffle")
-            yield Suspect(
-                model.module_of(sampler.site.scope),
-                sampler.site.func,
-                f"nothing shuffles the training data of this `{sampler.name}`, which one process "
-                f"shuffles",
-                why=(Related(model.place_of(alone), "this shuffles them in a single process"),),
-                fix=partial(_shuffle, sampler.site, given) if given is not None else None,
-                effect="training on several devices reads the samples in one order in every epoch",
-                advice="pass `shuffle=True`",
-            )
+            module, line = model.module_of(sampler.site.scope), sampler.site.func
+            fix = partial(_shuffle, sampler.site, given) if given is not None else None
+            if alone is not None:
+                yield Suspect(
+                    module,
+                    line,
+                    f"nothing shuffles the training data of this `{sampler.name}`, which one "
+                    f"process shuffles",
+                    why=(Related(model.place_of(alone), "this shuffles them in a single process"),),
+                    fix=fix,
+                    effect="training on several devices reads the samples in one order in every "
+                    "epoch",
+                    advice="pass `shuffle=True`",
+                )
+            elif (
+                isinstance(given, Const)
+                and all(is_about_processes(model, test) for test, _ in tests(sampler.site))
+                and len(model.passed_to(loader, "sampler")) == 1
+                and looks_up(model, data)
+                and (told := _told_epoch(model, loader, sampler)) is not None
+            ):
+                yield Suspect(
+                    module,
+                    line,
+                    f"nothing shuffles the training data of this `{sampler.name}`, whose epoch "
+                    f"is set",
+                    why=(Related(model.place(told.scope, told), "this changes no order"),),
+                    fix=fix,
+                    grade=Grade.LIKELY,
+                    effect="every epoch reads the samples in one order",
+                    advice="pass `shuffle=True`",
+                )
+
+
+def _told_epoch(model: Model, loader: Obj, sampler: Obj) -> Call | None:
+    """The call by which a loop that trains tells a loader's sampler its epoch."""
+    wanted = [each for each in epoch_samplers(model, loader) if each.sampler == sampler]
+    return next(
+        (
+            call
+            for loop in (loops_over(model, loader) if wanted else ())
+            if pass_trains(model, loop.inner) and not goes_by_places(loop.inner)
+            for call in calls_for(model, loop, wanted).hits
+        ),
+        None,
+    )
+
+
+def _in_one(model: Model) -> Iterator[Suspect]:
+    """The loaders that train in one process without shuffling, beside one for several."""
+    for loader, site, module in built_outside_tests(model, model.loaders):
+        data = model.flow.argument(loader, "dataset")
+        if data is None or not reads_in_turn(model, loader) or orders_itself(model, data):
+            continue
+        sampler = _shuffled_in_several(model, loader, site, data)
+        if sampler is None or feeds_training(model, loader) is not True:
+            continue
+        yield Suspect(
+            module,
+            site.func,
+            f"nothing shuffles this `{loader.name}`, which trains in a single process",
+            why=(Related(model.place_of(sampler), "this shuffles the data in several"),),
+            fix=partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
+            effect="training then reads the samples in one order in every epoch",
+            advice="pass `shuffle=True`",
+        )
+
+
+def _shuffled_in_several(model: Model, loader: Obj, site: Call, data: Expr) -> Obj | None:
+    """The sampler by which a loader of that name shuffles that data in the branch for several."""
+    for other in model.loaders:
+        over = model.flow.argument(other, "dataset")
+        if over is None or not same(over, data) or not _is_alike(loader, other):
+            continue
+        for sampler in model.passed_to(other, "sampler"):
+            if (
+                isinstance(sampler, Obj)
+                and is_distributed_sampler(model, sampler)
+                and shuffles(model, sampler)
+                and _parted_by_processes(model, site, other, sampler)
+            ):
+                return sampler
+    return None
+
+
+def _parted_by_processes(model: Model, site: Call, other: Obj, sampler: Obj | None = None) -> bool:
+    """Whether a question about processes decides which of two calls of a function is run.
+
+    Such is a setting, too, that decides on a sampler which asks how many there are.
+    """
+    return (
+        other.site is not None
+        and other.site is not site
+        and other.site.scope is site.scope
+        and contradict(model, [site], [other.site])
+        and any(
+            is_about_processes(model, test)
+            or (sampler is not None and is_setting_of(model, test, sampler))
+            for test in _parting(site, other.site)
+        )
+    )
 
 
 def _shuffled_alone(model: Model, loader: Obj, site: Call, data: Expr) -> Obj | None:
     """What shuffles the same data where a question about processes keeps the sampler from it."""
     for other in model.constructions():
-        if other.site is None or other.site.scope is not site.scope or other.site is site:
-            continue
         over = sampled(model, other)
         if (
             over is not None
             and same(over, data)
             and _certainly_shuffles(model, other)
-            and contradict(model, [site], [other.site])
-            and any(is_about_processes(model, test) for test in _parting(site, other.site))
+            and _parted_by_processes(model, site, other)
             and (model.role(other) == "sampler" or _is_alike(loader, other))
         ):
             return other

@@ -16,6 +16,7 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
 )
 from sampler_lint.rules.smp404_misdirected_assignment.constructor import (
     crossed,
+    not_passed_on,
     overwritten,
     set_before_super,
     stored_by_base,
@@ -54,7 +55,8 @@ class MisdirectedAssignment(Rule):
         - a generator that an iteration makes and seeds, next to a draw of torch from a global one,
           where nothing draws from it, or another draw beside that one does,
         - a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is
-          built gets a constant instead,
+          built gets a constant instead, or the default of a function that it is not passed on to,
+        - a `seed` that a constructor takes, and keeps a number in its place,
         - a parameter that nothing reads, where another one is kept or passed on in its place
           (`self.shuffle = drop_last` beside `self.drop_last = drop_last`),
         - a rank that is set to the number of processes, or the other way round
@@ -101,6 +103,7 @@ class MisdirectedAssignment(Rule):
         reads = Reads(model)
         yield from unread_outside(model, reads)
         yield from unheeded(model)
+        yield from not_passed_on(model)
         yield from crossed(model)
         yield from confused_places(model)
         told: set[Stmt] = set()

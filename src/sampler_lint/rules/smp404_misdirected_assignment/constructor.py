@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
-from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.values import Obj
 from sampler_lint.catalog.torch import DEFAULTS
 from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.conditions import told_what_for
@@ -338,7 +339,7 @@ def unheeded(model: Model) -> Iterator[Suspect]:
             if (
                 isinstance(arg.value, Const)
                 and param is not None
-                and not _is_heeded(model, function, param, obj.site)
+                and not _is_heeded(function, param, obj.site)
                 and (
                     (data := model.flow.argument(obj, "dataset")) is None
                     or arg.value.value
@@ -355,8 +356,55 @@ def unheeded(model: Model) -> Iterator[Suspect]:
                 )
 
 
+def not_passed_on(model: Model) -> Iterator[Suspect]:
+    """``def load(data, drop_last): return make(data)``, where ``make`` drops by default."""
+    for obj in model.constructions():
+        maker = obj.site.scope if obj.site is not None else None
+        if obj.site is None or not isinstance(maker, Function):
+            continue
+        for arg in obj.site.args:
+            param = _of_role(maker, role_of(arg.keyword)) if arg.keyword else None
+            if param is None or role_of(param.name) not in FLAGS:
+                continue
+            if isinstance(arg.value, Name) and arg.value.id == param.name:
+                yield from _left_to_default(model, obj, maker, param)
+
+
+def _left_to_default(model: Model, obj: Obj, maker: Function, param: Param) -> Iterator[Suspect]:
+    """The calls that leave a flag to its default in a function that is told another."""
+    for call in model.flow.callers(maker):
+        outer = call.scope
+        told = outer.param(param.name) if isinstance(outer, Function) else None
+        if (
+            not isinstance(outer, Function)
+            or told is None
+            or not isinstance(param.default, Const)
+            or passed(maker, param, call) is not MISSING
+            or call.has_star
+            or call.has_double_star
+            or in_test_function(model, outer)
+            or _is_heeded(outer, told, call)
+        ):
+            continue
+        for caller in model.flow.callers(outer):
+            given = passed(outer, told, caller)
+            values = model.flow.constants(given) if isinstance(given, Expr) else None
+            other = [each for each in values or () if bool(each) is not bool(param.default.value)]
+            if other and not _is_decided(outer, call, caller):
+                yield Suspect(
+                    model.module_of(outer),
+                    call.func,
+                    f"`{outer.name}` is called with `{told.name}={other[0]}`, but the "
+                    f"`{obj.name}` of `{maker.name}` gets {param.default.value}",
+                    why=(Related(model.place(caller.scope, caller), "called here"),),
+                    effect=f"`{told.name}` changes nothing here",
+                    advice=f"pass `{told.name}` on",
+                )
+                break
+
+
 def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
-    """``self.shuffle = True`` in a constructor that takes ``shuffle``."""
+    """``self.shuffle = True`` in a constructor that takes ``shuffle``; ``self.seed = 0`` anyhow."""
     init = cls.method("__init__")
     for store in init.stores if init is not None else ():
         target = store.target
@@ -364,11 +412,21 @@ def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
             continue
         param = init.param(target.name)
         if (
-            param is not None
-            and role_of(param.name) in FLAGS
-            and isinstance(store.value, Const)
-            and not [*_reads(init, param)]
+            param is None
+            or not isinstance(store.value, Const)
+            or any(True for _ in _reads(init, param))
         ):
+            continue
+        if role_of(param.name) is Role.SEED and store.value.value is not None:
+            yield Suspect(
+                model.module_of(init),
+                store.value,
+                f"`{cls.name}` takes a `{param.name}`, but keeps {store.value.value} in its place",
+                fix=partial(_pass_on, store.value, param.name),
+                effect=f"`{param.name}` changes nothing",
+                advice=f"keep `{param.name}`",
+            )
+        elif role_of(param.name) in FLAGS:
             calls = (
                 (obj.site, model.flow.argument(obj, param.name))
                 for obj in model.built.get(cls, ())
@@ -442,14 +500,10 @@ def _reads(function: Function, param: Param) -> Iterator[Expr]:
                 yield node
 
 
-def _is_heeded(model: Model, function: Function, param: Param, site: Call) -> bool:
+def _is_heeded(function: Function, param: Param, site: Call) -> bool:
     """Whether the parameter may have a say where an object is built: not in another branch."""
     elsewhere = [
-        arg.value
-        for other in model.constructions()
-        if other.site is not None and other.site.scope is function
-        for arg in other.site.args
-        if apart([site], [other.site])
+        arg.value for other in function.calls if apart([site], [other]) for arg in other.args
     ]
     if told_what_for(site) is not None:
         elsewhere.clear()  # whoever passes it may never come here

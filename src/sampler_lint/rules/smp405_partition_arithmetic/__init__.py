@@ -37,7 +37,8 @@ class PartitionArithmetic(Rule):
           or a rank that reads nothing but what another one reads,
         - samples that no rank reads, although `drop_last` is False, or there are enough of them for
           one more of each rank,
-        - batches that hold one another, such as those of a list that is never emptied,
+        - batches that hold one another, such as those of a list that is never emptied, and lists
+          for the ranks that are one list (`[[]] * world_size`),
         - a last batch that is handed out again at the beginning of the next pass,
         - an index beyond the data, and a batch of no samples, where the data does not divide
           evenly,

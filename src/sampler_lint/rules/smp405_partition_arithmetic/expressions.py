@@ -24,7 +24,7 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Grade
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import slice_of
@@ -59,6 +59,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Other,
     Param,
+    Seq,
     Simple,
     Stmt,
     Try,
@@ -75,6 +76,8 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
     for stmt in statements(function.body):
         if isinstance(stmt, For):
             yield from _first_never_removed(model, module, function, stmt)
+        if isinstance(stmt, Assign):
+            yield from _one_list_for_all(module, function, stmt)
         for node in nodes_in([stmt]):
             yield from _by_rank(model, module, node, stmt)
             if isinstance(node, Bin):
@@ -83,6 +86,49 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
                 yield from _minus_zero(model, module, function, node, stmt)
             elif isinstance(node, Compare):
                 yield from _list_as_number(model, module, node)
+
+
+def _one_list_for_all(module: Module, function: Function, stmt: Assign) -> Iterator[Suspect]:
+    """``parts = [[]] * n``, and then ``parts[i].append(x)``: every entry is the same list."""
+    target = stmt.targets[0] if len(stmt.targets) == 1 else None
+    match stmt.value:
+        case Bin(op="Mult", left=Seq(kind="list", items=[Seq(kind="list") as shared]), right=count):
+            pass
+        case Bin(op="Mult", left=count, right=Seq(kind="list", items=[Seq(kind="list") as shared])):
+            pass
+        case _:
+            return
+    if not isinstance(target, Name) or isinstance(count, Const):
+        return
+    filled = next(
+        (
+            call
+            for call in function.calls
+            if isinstance(call.func, Attr)
+            and call.func.name in {"append", "extend"}
+            and isinstance(call.func.value, Index)
+            and same(call.func.value.value, target)
+        ),
+        None,
+    )
+    if filled is None or len(function.bindings[target.id]) > 1:
+        return
+    code = f"[{text_of(module.source, shared)} for _ in range({text_of(module.source, count)})]"
+    yield Suspect(
+        module,
+        stmt.value,
+        f"all entries of `{target.id}` are one list: `{text_of(module.source, stmt.value)}`",
+        why=(Related(module.place(filled), "what is put into one is in each"),),
+        effect="whoever takes one of them has the samples of all",
+        advice=f"write `{code}`",
+        fix=replacing(
+            stmt.value,
+            code,
+            "Make a list for each",
+            Applicability.UNSAFE,
+            "runs read others",
+        ),
+    )
 
 
 def _by_rank(model: Model, module: Module, node: Expr, stmt: Stmt) -> Iterator[Suspect]:

@@ -636,19 +636,24 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
 
 def _is_handed_to_test(model: Model, inner: Pass) -> bool:
     """Whether each turn hands its batch to what is named so, and computes no gradients."""
-    if not isinstance(inner.stmt, For):
-        return False
-    drawn = {node.id for node in walk(inner.stmt.target) if isinstance(node, Name)}
-    for stmt in inner.stmt.body:
-        if isinstance(stmt, Assign) and _mentions(stmt.value, drawn):
-            drawn |= {n.id for to in stmt.targets for n in walk(to) if isinstance(n, Name)}
-    return any(
-        EVALUATES.says(callee.name) and evaluates(callee, _first(callee.body), None)
-        for call in inner.scope.calls_in(inner.stmt)
-        if any(isinstance(arg.value, Name) and arg.value.id in drawn for arg in call.args)
+    loop = inner.stmt
+    return isinstance(loop, For) and any(
+        EVALUATES.says(callee.name)
+        and evaluates(callee, _first(callee.body), None)
+        and _gets_batch(call, loop)
+        for call in inner.scope.calls_in(loop)
         for callee in model.flow.callees(call)
         if callee.body
     )
+
+
+def _gets_batch(call: Call, loop: For) -> bool:
+    """Whether a call in a loop is handed what the turn draws, or what is made of it."""
+    drawn = {node.id for node in walk(loop.target) if isinstance(node, Name)}
+    for stmt in loop.body:
+        if isinstance(stmt, Assign) and _mentions(stmt.value, drawn):
+            drawn |= {n.id for to in stmt.targets for n in walk(to) if isinstance(n, Name)}
+    return any(isinstance(arg.value, Name) and arg.value.id in drawn for arg in call.args)
 
 
 def _mentions(expr: Expr, names: set[str]) -> bool:

@@ -81,6 +81,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     If,
+    ModuleFacts,
     Name,
     Raise,
     Return,
@@ -329,9 +330,15 @@ def _is_never_run(model: Model, module: Module, read: Attr) -> bool:
     return not any(
         files.says(path, f'"{name}"', f"'{name}'")
         or (found := model.project.module_at(path)) is None
-        or any(read.name == name for scope in found.facts.scopes for read in scope.reads)
+        or name in _names_read(found.facts)
         for path in naming
     )
+
+
+@remembered
+def _names_read(facts: ModuleFacts) -> frozenset[str]:
+    """The names of the attributes that a file reads."""
+    return frozenset(read.name for scope in facts.scopes for read in scope.reads)
 
 
 def _skipped_base(model: Model, cls: Class, name: str) -> str | None:

@@ -38,6 +38,10 @@ class CannotTellError(Exception):
     can know before the run."""
 
 
+class OutsideError(CannotTellError):
+    """Only a base outside the tree can say what an object has by that name."""
+
+
 class OverBudgetError(CannotTellError):
     """The program takes more steps or memory than a class is given (see :mod:`.budget`)."""
 

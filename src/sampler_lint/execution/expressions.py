@@ -101,7 +101,8 @@ class Expressions(Run):
         args: list[Any] = []
         for arg in node.args if kinds is None else node.args[:1]:
             if type(arg) is ast.Starred:
-                args += self.listed(self.value(arg.value, frame))
+                value = self.value(arg.value, frame)
+                args += [value] if self._tells_nothing(callee, value) else self.listed(value)
             else:
                 args.append(self.value(arg, frame))
         keywords: dict[str, Any] = {}
@@ -109,6 +110,8 @@ class Expressions(Run):
             value = self.value(keyword.value, frame)
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
+            elif self._tells_nothing(callee, value):
+                args.append(value)
             elif isinstance(value, dict):
                 BUDGET.items(len(value))
                 keywords.update(value)
@@ -131,6 +134,15 @@ class Expressions(Run):
             if error.node is None:
                 error.node, error.names = node, frame.names
             raise
+
+    def _tells_nothing(self, callee: Any, unpacked: Any) -> bool:
+        """Whether arguments that nobody knows are unpacked for what is not known, either.
+
+        However many they are, nobody knows what comes of it.
+        """
+        return unpacked is UNKNOWN and (
+            callee is UNKNOWN or (isinstance(callee, External) and not library.is_known(callee))
+        )
 
     def _binop(self, node: ast.BinOp, frame: Frame) -> Any:
         left = self.value(node.left, frame)

@@ -22,6 +22,7 @@ from sampler_lint.execution.errors import (
     CannotTellError,
     FractionError,
     Kind,
+    OutsideError,
     OverBudgetError,
     RaisedError,
     WantedError,
@@ -263,7 +264,7 @@ class Interpreter(Statements):
                 begins = name == "__new__" or (name == "__init__" and above is not None)
                 if begins and not _is_enumeration(base):
                     continue
-                raise CannotTellError(f"`{name}` of a base outside the tree")
+                raise OutsideError(f"`{name}` of a base outside the tree")
             if name in base.members:
                 member = base.members[name]
                 if isinstance(member, Inner):
@@ -525,7 +526,11 @@ class Interpreter(Statements):
             if name == "__dict__":
                 owner.unread.clear()
                 return owner.attributes
-            member = self.member(owner.klass, name)
+            try:
+                member = self.member(owner.klass, name)
+            except OutsideError:
+                self.outside += 1
+                return UNKNOWN
             if isinstance(member, Fn):
                 return self._bound(member, owner)
             if member is None and owner.made is not None:

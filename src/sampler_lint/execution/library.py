@@ -34,6 +34,11 @@ def is_isinstance(callee: External) -> bool:
     return callee.dotted == "builtins.isinstance"
 
 
+def is_known(callee: External) -> bool:
+    """Whether it is told here what a call does, or how it draws."""
+    return _known(callee.dotted) != (None, None)
+
+
 def external_attribute(owner: External, name: str) -> Any:
     """An attribute of something outside the tree."""
     if owner.dotted in _PURE and isinstance(number := getattr(math, name, None), float):

@@ -115,6 +115,7 @@ def test_what_a_library_offers_to_its_users_seeds_no_program(
 ) -> None:
     files = {"lib/__init__": "", "lib/device": SEEDED.format(name=name)}
     files |= {f"{package}/__init__": "", f"{package}/data": USER}
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "lib"\n')  # others install it
     assert bool(found(tmp_path, "SMP201", files)) is reports
 
 

@@ -358,7 +358,7 @@ def chosen(told):
         ("build(1, DistributedSampler([1]))", False),
         ("build(1, DistributedSampler([1]))\nbuild(1, shuffle=True)", False),
         ("build(1, *given)", False),
-        ("\n".join(["build(1, DistributedSampler([1]), True)"] * 13), False),  # too many
+        ("\n".join(["build(1, DistributedSampler([1]), True)"] * 41), False),  # too many
     ],
 )
 def test_each_caller_of_a_helper_by_itself(tmp_path: Path, calls: str, wrong: bool) -> None:

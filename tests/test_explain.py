@@ -87,7 +87,9 @@ def test_an_object_in_its_own_method_and_what_it_lacks(said):
     told = said("return self.length")
     assert told["self"] == "Mine (or a subclass), the object itself"
     assert told["self.length"] == "not known (defined nowhere): `.length` is set nowhere in Mine"
-    assert any(line.startswith("SMP401 (likely) reported: `Mine` reads `self.length`") for line in told)
+    assert any(
+        line.startswith("SMP401 (likely) reported: `Mine` reads `self.length`") for line in told
+    )
 
 
 def test_the_loop_around_a_line_and_why_each_rule_spoke_or_not(said):

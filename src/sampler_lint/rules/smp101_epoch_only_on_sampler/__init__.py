@@ -18,11 +18,10 @@ from sampler_lint.analysis.values import (
     Why,
 )
 from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS, SETS_EPOCH
-from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls, epoch_samplers
-from sampler_lint.domain.launches import is_installable
+from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.model import SAMPLER as SAMPLER_BASE
-from sampler_lint.domain.programs import in_test_function, is_test, once_a_program, program_files
+from sampler_lint.domain.programs import in_test_function, is_test, once_a_program
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Fix, Grade, Related
@@ -219,11 +218,6 @@ class EpochOnlyOnSampler(Rule):
                 reason = "without a guard, a loader with a batch sampler raises: nothing is silent"
             model.silent(self.code, call.scope, call, reason)
             return None
-        is_started = _is_of_application(model, module)
-        if is_started and _are_in_sight(model, module):
-            reason = "no loader of this program has a batch sampler that carries an epoch"
-            model.silent(self.code, call.scope, call, reason)
-            return None
         if reached == {("sampler",)}:
             if any(read.name == "batch_sampler" for read in call.scope.reads):
                 return None
@@ -245,33 +239,9 @@ class EpochOnlyOnSampler(Rule):
             call,
             message,
             fix=partial(use_helper, call, receiver, loader) if is_fixable else None,
-            grade=Grade.LIKELY if is_started else Grade.CERTAIN,
             effect=effect,
             advice=f"look at `{spelled}.batch_sampler` too",
         )
-
-
-def _is_of_application(model: Model, module: Module) -> bool:
-    """Whether a program is started, not installed: it may have no loader but those in sight."""
-    files = program_files(model)
-    return not is_installable(model.project, module) and any(
-        map(files.asks_whether_started, files.beside(module.path))
-    )
-
-
-def _are_in_sight(model: Model, module: Module) -> bool:
-    """Whether loaders of a program are known, and none that may have such a batch sampler."""
-    beside = program_files(model).beside(module.path)
-    loaders = [
-        each
-        for each in model.loaders
-        if each.site is not None and model.module_of(each.site.scope).path in beside
-    ]
-    return bool(loaders) and not any(
-        any(carrier.path[:1] == ("batch_sampler",) for carrier in epoch_samplers(model, loader))
-        or any(isinstance(value, Unknown) for value in model.passed_to(loader, "batch_sampler"))
-        for loader in loaders
-    )
 
 
 def _by_shape(model: Model, module: Module, reached: Reached) -> Iterator[Suspect]:

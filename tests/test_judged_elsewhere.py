@@ -119,6 +119,15 @@ def test_what_a_library_offers_to_its_users_seeds_no_program(
     assert bool(found(tmp_path, "SMP201", files)) is reports
 
 
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_what_is_installed_is_a_library(tmp_path: Path, is_installed: bool) -> None:
+    files = {"lib/__init__": "", "lib/device": SEEDED.format(name="set_seed"), "lib/data": USER}
+    if is_installed:
+        (tmp_path / "lib-1.0.dist-info").mkdir()
+        (tmp_path / "lib-1.0.dist-info" / "RECORD").touch()
+    assert bool(found(tmp_path, "SMP201", files)) is is_installed
+
+
 def test_the_seed_of_the_builder_stands_nearest(tmp_path: Path) -> None:
     builder = """
         from torch.utils.data import DistributedSampler

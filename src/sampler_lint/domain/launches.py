@@ -52,6 +52,8 @@ from sampler_lint.workspace.project import Module, Project
 #: The part that runs when a file is started, and the one that runs when it is imported, too.
 _STARTED, _LOADED = "if __name__", ""
 _PACKAGING = re.compile(rb"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)
+#: Folders beside the packages that they are records of, which have been installed.
+_RECORDS = (f".dist-info{os.sep}", f".egg-info{os.sep}")
 
 Placed: TypeAlias = "Name | Attr | Call | Scope"
 
@@ -439,9 +441,11 @@ def _looks_up_names(project: Project, module: Module) -> bool:
 
 
 def is_installable(project: Project, module: Module) -> bool:
-    """Whether a file belongs to a package that is made to be installed."""
+    """Whether a file belongs to a package that is made to be installed, or is installed."""
     folder = module.folder
     while True:
+        if any(name.endswith(_RECORDS) for name in project.names_in(folder)):
+            return True
         for name in ("setup.py", "pyproject.toml"):
             try:
                 data = project.bytes_of(os.path.join(folder, name))

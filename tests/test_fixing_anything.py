@@ -116,6 +116,7 @@ def test_some_installed_files_do_no_harm(nowhere):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_everything_installed_does_no_harm():
     """All files of all packages, in one project as they lie there; nothing is written."""
     folders = [each for each in site.getsitepackages() if any(Path(each).rglob("*.py"))]

@@ -162,6 +162,7 @@ def test_pip_installs_it_without_torch(dist, tmp_path):
 
 
 @pytest.mark.network
+@pytest.mark.whole
 def test_pipx_installs_it(tools, dist, tmp_path):
     (wheel,) = dist.glob("*.whl")
     home = {"PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(tmp_path / "bin")}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.domain.model import Model
@@ -76,6 +76,7 @@ class Launches:
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
         self._idle: dict[Part, bool] = {}
+        self._left_over: dict[Part, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -132,17 +133,51 @@ class Launches:
         if module is None or define is None or define.decorators:
             return False
         users = list(self._users(part))
-        if part.name in _literals(module.facts):
-            return False  # A name in ``__all__`` or a table.
         leading = self._files.leading_to(part.path)
+        return (
+            self._is_of_started(part.path, leading)
+            and all(self._is_idle(user, above | {part}) for user in users)
+            and not self._is_offered(part, module, users)
+        )
+
+    def is_left_over(self, cls: Class) -> bool:
+        """Whether no program in sight ever builds a class: it is dead, or nothing speaks of it.
+
+        That is, programs are in sight, and none of their files mentions or imports it.
+        """
+        if self.is_dead(cls):
+            return True
+        part = self._part(cls)
+        known = self._left_over.get(part)
+        if known is None:
+            known = self._left_over[part] = self._is_unspoken(part)
+        return known
+
+    def _is_unspoken(self, part: Part) -> bool:
+        module = self._project.module_at(part.path)
+        define = _definition(module, part.name) if module is not None else None
+        others = (path for path in self._project.files if path != part.path)
+        return (
+            module is not None
+            and define is not None
+            and not define.decorators
+            and next(self._users(part), None) is None
+            and len(self._called(part, self._files.leading_to(part.path))) == 1
+            and not self._is_offered(part, module, ())
+            and any(self._is_started(self._parts(each)) for each in self._may_start(others))
+        )
+
+    def _is_offered(self, part: Part, module: Module, users: Sequence[Part]) -> bool:
+        """Whether its name may find it: in a table, by a look-up, in settings or elsewhere."""
+        leading = self._files.leading_to(part.path)
+        if part.name in _literals(module.facts) and leading != {part.path}:
+            return True  # A name in ``__all__`` or a table.
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            self._is_of_started(part.path, leading)
-            and not any(self._looks_up_names(path) for path in leading)
-            and all(self._is_idle(user, above | {part}) for user in users)
-            and not any(self._names(path, part) for path in others)
-            and not self._is_configured(part)
+            any(self._looks_up_names(path) for path in leading)
+            or any(self._names(path, part) for path in others)
+            or self._is_configured(part)
         )
 
     def _is_of_started(self, path: str, leading: set[str]) -> bool:
@@ -438,6 +473,11 @@ def _looks_up_names(project: Project, module: Module) -> bool:
         ):
             return True
     return False
+
+
+def is_left_over(model: Model, cls: Class) -> bool:
+    """Whether no program in sight builds a class, or speaks of it at all."""
+    return launches(model).is_left_over(cls)
 
 
 def is_installable(project: Project, module: Module) -> bool:

@@ -11,6 +11,7 @@ from sampler_lint.analysis.origins import part_of
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection, injections
+from sampler_lint.domain.launches import is_left_over
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import built_outside_tests, in_test_function, is_test
 from sampler_lint.domain.stored_outside import is_stored_outside
@@ -86,7 +87,11 @@ class BatchSamplerWithoutBatchSize(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each batch sampler defines with what the tree's frameworks read."""
-        found = {cls: suspect for suspect, cls in self._of_frameworks(model, injections(model))}
+        found = {
+            cls: suspect
+            for suspect, cls in self._of_frameworks(model, injections(model))
+            if not is_left_over(model, cls)
+        }
         for module, read, owner in reads_of_batch_samplers(model):
             kind = owner.cls
             if not isinstance(kind, Class) or not is_batch_sampler(model, kind):

@@ -110,6 +110,5 @@ class LengthNotTrue(Rule):
                 or empty_at_first(model, cls)
                 or skips_under_inherited(model, module, cls)
             )
-            if suspect is not None:
-                yield graded(model, cls, suspect)
+            yield from graded(model, cls, suspect)
         yield from length_missing(model)

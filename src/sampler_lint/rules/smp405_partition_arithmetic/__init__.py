@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.domain.launches import is_left_over
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import graded, judged
@@ -16,6 +17,7 @@ from sampler_lint.rules.smp405_partition_arithmetic.gaps import exchanged, gaps
 from sampler_lint.rules.smp405_partition_arithmetic.slices import from_rank
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import hands_out_nothing, torn, tried
 from sampler_lint.syntax.nodes import Class, Function
+from sampler_lint.workspace.project import Module
 
 
 class PartitionArithmetic(Rule):
@@ -108,21 +110,27 @@ class PartitionArithmetic(Rule):
         """Try each sampler class; then read the ones whose slips need no numbers."""
         told: list[Class] = []
         for module, cls in judged(model):
-            for suspect in tried(model, module, cls):
-                told.append(cls)
-                yield graded(model, cls, suspect)
-            functions = [each for each in scopes_inside(cls) if isinstance(each, Function)]
-            slipped = [each for scope in functions for each in slips(model, module, scope)]
-            yield from slipped
-            if cls not in told and not slipped:
-                yield from filter(None, [hands_out_nothing(model, module, cls)])
-            for scope in functions:
-                yield from gaps(module, scope)
-                if cls not in told:
-                    yield from exchanged(module, scope)
+            found = list(_in_class(model, module, cls, told))
+            if found and not is_left_over(model, cls):
+                yield from found
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
             yield from same_on_each(model, module)
             yield from from_rank(model, module, told)
         yield from torn(model)
+
+
+def _in_class(model: Model, module: Module, cls: Class, told: list[Class]) -> Iterator[Suspect]:
+    for suspect in tried(model, module, cls):
+        told.append(cls)
+        yield from graded(model, cls, suspect)
+    functions = [each for each in scopes_inside(cls) if isinstance(each, Function)]
+    slipped = [each for scope in functions for each in slips(model, module, scope)]
+    yield from slipped
+    if cls not in told and not slipped:
+        yield from filter(None, [hands_out_nothing(model, module, cls)])
+    for scope in functions:
+        yield from gaps(module, scope)
+        if cls not in told:
+            yield from exchanged(module, scope)

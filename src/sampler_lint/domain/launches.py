@@ -132,13 +132,14 @@ class Launches:
         if module is None or define is None or define.decorators:
             return False
         users = list(self._users(part))
-        if part.name in _literals(module.facts):
-            return False  # A name in ``__all__`` or a table.
         leading = self._files.leading_to(part.path)
+        is_left_behind = leading == {part.path} and self._is_left_behind(module, part)
+        if part.name in _literals(module.facts) and not is_left_behind:
+            return False  # A name in ``__all__`` or a table.
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            self._is_of_started(part.path, leading)
+            (is_left_behind or self._is_of_started(part.path, leading))
             and not any(self._looks_up_names(path) for path in leading)
             and all(self._is_idle(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)
@@ -152,6 +153,29 @@ class Launches:
             module = self._files.module(path)
             return module is not None and _STARTED in _mentioned(module)
         return any(self._is_started(self._parts(each)) for each in self._may_start(others))
+
+    def _is_left_behind(self, module: Module, part: Part) -> bool:
+        """Whether no file says the name of what none imports, and nothing starts its own."""
+        word = part.name.encode()
+        return (
+            not module.is_script
+            and self._has_programs
+            and not any(
+                path != part.path
+                and self._project.says(path, word)
+                and not self._defines(path, part)
+                for path in self._project.files
+            )
+        )
+
+    @functools.cached_property
+    def _has_programs(self) -> bool:
+        return any(map(self._files.asks_whether_started, self._project.files))
+
+    def _defines(self, path: str, part: Part) -> bool:
+        """Whether a file has something of its own of that name."""
+        module = self._project.module_at(path)
+        return module is not None and _definition(module, part.name) is not None
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
         """Those of the files that something may start: likely ones first."""

@@ -465,8 +465,13 @@ def _looks_up_names(project: Project, module: Module) -> bool:
 
 
 def is_installable(project: Project, module: Module) -> bool:
-    """Whether a file belongs to a package that is made to be installed, or is installed."""
-    folder = module.folder
+    """Whether a file belongs to a package that is made to be installed, or is installed.
+
+    Such a package lies beside what says so, or in one folder beside it: ``src``.
+    """
+    top = folder = module.folder
+    for _ in range(module.name.count(".") + module.is_package):
+        top = os.path.dirname(top)
     while True:
         if any(name.endswith(_RECORDS) for name in project.names_in(folder)):
             return True
@@ -475,7 +480,9 @@ def is_installable(project: Project, module: Module) -> bool:
                 data = project.bytes_of(os.path.join(folder, name))
             except SourceError:
                 continue
-            if name == "setup.py" or _PACKAGING.search(data):
+            if folder in {top, os.path.dirname(top)} and (
+                name == "setup.py" or _PACKAGING.search(data)
+            ):
                 return True
         if folder == project.root or folder == os.path.dirname(folder):
             return False

@@ -134,8 +134,9 @@ class Launches:
             return False
         users = list(self._users(part))
         leading = self._files.leading_to(part.path)
+        is_left_behind = leading == {part.path} and self._is_left_behind(module, part)
         return (
-            self._is_of_started(part.path, leading)
+            (is_left_behind or self._is_of_started(part.path, leading))
             and all(self._is_idle(user, above | {part}) for user in users)
             and not self._is_offered(part, module, users)
         )
@@ -156,15 +157,14 @@ class Launches:
     def _is_unspoken(self, part: Part) -> bool:
         module = self._project.module_at(part.path)
         define = _definition(module, part.name) if module is not None else None
-        others = (path for path in self._project.files if path != part.path)
         return (
             module is not None
             and define is not None
             and not define.decorators
+            and self._has_programs
             and next(self._users(part), None) is None
             and len(self._called(part, self._files.leading_to(part.path))) == 1
             and not self._is_offered(part, module, ())
-            and any(self._is_started(self._parts(each)) for each in self._may_start(others))
         )
 
     def _is_offered(self, part: Part, module: Module, users: Sequence[Part]) -> bool:
@@ -187,6 +187,29 @@ class Launches:
             module = self._files.module(path)
             return module is not None and _STARTED in _mentioned(module)
         return any(self._is_started(self._parts(each)) for each in self._may_start(others))
+
+    def _is_left_behind(self, module: Module, part: Part) -> bool:
+        """Whether no file says the name of what none imports, and nothing starts its own."""
+        word = part.name.encode()
+        return (
+            not module.is_script
+            and self._has_programs
+            and not any(
+                path != part.path
+                and self._project.says(path, word)
+                and not self._defines(path, part)
+                for path in self._project.files
+            )
+        )
+
+    @functools.cached_property
+    def _has_programs(self) -> bool:
+        return any(map(self._files.asks_whether_started, self._project.files))
+
+    def _defines(self, path: str, part: Part) -> bool:
+        """Whether a file has something of its own of that name."""
+        module = self._project.module_at(path)
+        return module is not None and _definition(module, part.name) is not None
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
         """Those of the files that something may start: likely ones first."""
@@ -481,8 +504,13 @@ def is_left_over(model: Model, cls: Class) -> bool:
 
 
 def is_installable(project: Project, module: Module) -> bool:
-    """Whether a file belongs to a package that is made to be installed, or is installed."""
-    folder = module.folder
+    """Whether a file belongs to a package that is made to be installed, or is installed.
+
+    Such a package lies beside what says so, or in one folder beside it: ``src``.
+    """
+    top = folder = module.folder
+    for _ in range(module.name.count(".") + module.is_package):
+        top = os.path.dirname(top)
     while True:
         if any(name.endswith(_RECORDS) for name in project.names_in(folder)):
             return True
@@ -491,7 +519,9 @@ def is_installable(project: Project, module: Module) -> bool:
                 data = project.bytes_of(os.path.join(folder, name))
             except SourceError:
                 continue
-            if name == "setup.py" or _PACKAGING.search(data):
+            if folder in {top, os.path.dirname(top)} and (
+                name == "setup.py" or _PACKAGING.search(data)
+            ):
                 return True
         if folder == project.root or folder == os.path.dirname(folder):
             return False

@@ -60,9 +60,9 @@ def judged(model: Model) -> Iterator[tuple[Module, Class]]:
 
 
 def graded(model: Model, cls: Class, suspect: Suspect | None) -> Iterator[Suspect]:
-    """What is wrong in a class that is not left over: likely, where no call gets to build it."""
-    if suspect is not None and not is_left_over(model, cls):
-        if is_never_built(model, cls):
+    """What is wrong in a class, if anything: likely, where no program in sight gets to build it."""
+    if suspect is not None:
+        if is_left_over(model, cls) or is_never_built(model, cls):
             suspect.grade = Grade.LIKELY
         yield suspect
 

@@ -11,7 +11,6 @@ from sampler_lint.analysis.origins import part_of
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection, injections
-from sampler_lint.domain.launches import is_left_over
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import built_outside_tests, in_test_function, is_test
 from sampler_lint.domain.stored_outside import is_stored_outside
@@ -20,6 +19,7 @@ from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
+from sampler_lint.rules._trials import graded
 from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     SUMS,
@@ -87,18 +87,15 @@ class BatchSamplerWithoutBatchSize(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each batch sampler defines with what the tree's frameworks read."""
-        found = {
-            cls: suspect
-            for suspect, cls in self._of_frameworks(model, injections(model))
-            if not is_left_over(model, cls)
-        }
+        found = {cls: suspect for suspect, cls in self._of_frameworks(model, injections(model))}
         for module, read, owner in reads_of_batch_samplers(model):
             kind = owner.cls
             if not isinstance(kind, Class) or not is_batch_sampler(model, kind):
                 continue
             if kind not in found or found[kind].grade is Grade.LIKELY:
                 found[kind] = _read_here(model, module, read, kind)
-        yield from found.values()
+        for kind, suspect in found.items():
+            yield from graded(model, kind, suspect)
 
     def _of_frameworks(self, model: Model, injection: Injection) -> Iterator[tuple[Suspect, Class]]:
         for module, cls in model.classes():

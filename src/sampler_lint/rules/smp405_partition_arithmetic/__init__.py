@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.domain.launches import is_left_over
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import graded, judged
@@ -110,9 +109,8 @@ class PartitionArithmetic(Rule):
         """Try each sampler class; then read the ones whose slips need no numbers."""
         told: list[Class] = []
         for module, cls in judged(model):
-            found = list(_in_class(model, module, cls, told))
-            if found and not is_left_over(model, cls):
-                yield from found
+            for suspect in _in_class(model, module, cls, told):
+                yield from graded(model, cls, suspect)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
@@ -124,7 +122,7 @@ class PartitionArithmetic(Rule):
 def _in_class(model: Model, module: Module, cls: Class, told: list[Class]) -> Iterator[Suspect]:
     for suspect in tried(model, module, cls):
         told.append(cls)
-        yield from graded(model, cls, suspect)
+        yield suspect
     functions = [each for each in scopes_inside(cls) if isinstance(each, Function)]
     slipped = [each for scope in functions for each in slips(model, module, scope)]
     yield from slipped

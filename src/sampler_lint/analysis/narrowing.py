@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from sampler_lint.analysis.reaching import may_run_before, surely_runs_before
-from sampler_lint.syntax.navigation import leaves, stands_in, statements
+from sampler_lint.syntax.navigation import leaves, owner_of, stands_in, statements
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
@@ -18,11 +18,13 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     If,
+    Imported,
     Name,
     Scope,
     Stmt,
     Unary,
     dotted,
+    last_name,
 )
 
 #: The tests for one name of a scope that tell what it is not, and where it is bound anew.
@@ -63,7 +65,10 @@ def where_not_none(read: Name | Attr) -> list[Expr] | None:
 
 
 def where_named(read: Name) -> str | None:
-    """The name of the class or function that a name is, in a branch of ``cls.__name__ == "A"``."""
+    """The name of the class or function that a name is, in a branch of ``cls.__name__ == "A"``.
+
+    Or of ``cls is A``.
+    """
     stmt, scope = read.stmt, read.scope
     if stmt is None or stmt.scope is not scope:
         return None
@@ -85,20 +90,29 @@ def _name_said(test: Expr, name: str, outcome: bool) -> str | None:
         return next(filter(None, told), None) if (test.kind == "and") is outcome else None
     if isinstance(test, Unary) and test.op == "Not":
         return _name_said(test.operand, name, not outcome)
-    if not _compares_names(test) or dotted(test.left) != f"{name}.__name__":
+    if not _compares(test) or (test.ops[0] in EQUAL) is not outcome:
         return None
-    value = test.rights[0].value if isinstance(test.rights[0], Const) else None
-    return value if isinstance(value, str) and (test.ops[0] in EQUAL) is outcome else None
+    kind = test.rights[0]
+    if dotted(test.left) == name:
+        return _class_named(kind)
+    said = kind.value if isinstance(kind, Const) else None
+    return said if isinstance(said, str) and dotted(test.left) == f"{name}.__name__" else None
 
 
-def _compares_names(test: Expr) -> TypeGuard[Compare]:
-    return (
-        isinstance(test, Compare)
-        and len(test.ops) == 1
-        and test.ops[0] in EQUAL | UNEQUAL
-        and isinstance(test.left, Attr)
-        and test.left.name == "__name__"
-    )
+def _compares(test: Expr) -> TypeGuard[Compare]:
+    return isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in EQUAL | UNEQUAL
+
+
+def _class_named(expr: Expr) -> str | None:
+    """What a class is called where it is made, if something is written as one: ``data.Sampler``."""
+    name = last_name(expr) if isinstance(expr, (Name, Attr)) else None
+    owner = owner_of(expr) if isinstance(expr, Name) else None
+    for binding in owner.bindings[name] if owner is not None and name is not None else ():
+        if isinstance(binding.payload, Imported):
+            name = binding.payload.attribute
+        elif binding.how != "class":
+            return None
+    return name if name is not None and name[:1].isupper() and not name.isupper() else None
 
 
 def _asked(scope: Scope) -> dict[str, _Asked]:
@@ -138,9 +152,9 @@ def _names_asked(test: Expr) -> Iterator[str]:
     elif isinstance(test, Unary) and test.op == "Not":
         yield from _names_asked(test.operand)
     else:
-        asked = test.left if _compares_with_none(test) else test
-        if _compares_names(test) and isinstance(test.left, Attr):
-            asked = test.left.value
+        asked = test.left if _compares(test) else test
+        if isinstance(asked, Attr) and asked.name == "__name__":
+            asked = asked.value
         name = dotted(asked)
         if name is not None:
             yield name

@@ -239,6 +239,12 @@ TRAINS = Concept(
     called=frozenset({"backward", "step", "zero_grad", "training_step", "train_step"}),
     spelled=re.compile(r"train", re.IGNORECASE),
 )
+#: A flag that says whether something is for training.
+FOR_TRAINING = Concept(
+    spelled=re.compile(
+        r"^_*(?:(?:is|for|in|do)_*)?train(?:ing)?(?:_*(?:mode|phase|split))?$", re.IGNORECASE
+    )
+)
 #: What a step of training is called by those who hide it in a method of their own.
 STEPS = Concept(
     spelled=re.compile(

@@ -11,7 +11,7 @@ from sampler_lint.analysis.asked import chosen, decided, tests, upright
 from sampler_lint.analysis.origins import HANDED_ON, Hop, Step, onward, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj
-from sampler_lint.domain.concepts import EVALUATES, PROCESSES, TRAINS
+from sampler_lint.domain.concepts import EVALUATES, FOR_TRAINING, PROCESSES, TRAINS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
@@ -235,8 +235,13 @@ def _passes(model: Model, call: Call, objects: Iterable[Obj]) -> bool:
 
 
 def told_what_for(place: Call) -> bool | None:
-    """Whether a place is for training, or (False) for evaluation: ``phase == "train"``."""
+    """Whether a place is for training, or (False) for evaluation.
+
+    ``phase == "train"``, ``is_train``.
+    """
     for test, answer in map(upright, tests(place)):
+        if isinstance(test, (Name, Attr)) and FOR_TRAINING.names(test):
+            return answer
         if isinstance(test, Compare) and isinstance(asked := test.rights[0], Const):
             is_it = (test.ops[0] in EQUAL) is answer if test.ops[0] in EQUAL | UNEQUAL else None
             if is_it is not None and isinstance(asked.value, str):

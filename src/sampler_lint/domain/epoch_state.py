@@ -408,6 +408,12 @@ def advances_itself(state: EpochState) -> bool:
     return any(target.name in state.stored for target, _ in self_stores(state.iteration.functions))
 
 
+def reorders_itself(model: Model, cls: Class) -> bool:
+    """Whether a pass leaves what the next one shuffles anew, so that they differ by themselves."""
+    trial = model.epoch_trial(cls, mixes=True)
+    return trial is not None and trial.reorders
+
+
 def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> bool:
     """Whether code besides ``known`` may read what ``set_epoch`` fills."""
     covered = {function for found in known for function in found.functions}

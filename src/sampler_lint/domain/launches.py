@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.domain.model import Model
@@ -76,6 +76,7 @@ class Launches:
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
         self._idle: dict[Part, bool] = {}
+        self._left_over: dict[Part, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -132,17 +133,51 @@ class Launches:
         if module is None or define is None or define.decorators:
             return False
         users = list(self._users(part))
-        if part.name in _literals(module.facts):
-            return False  # A name in ``__all__`` or a table.
         leading = self._files.leading_to(part.path)
+        is_left_behind = leading == {part.path} and self._is_left_behind(module, part)
+        return (
+            (is_left_behind or self._is_of_started(part.path, leading))
+            and all(self._is_idle(user, above | {part}) for user in users)
+            and not self._is_offered(part, module, users)
+        )
+
+    def is_left_over(self, cls: Class) -> bool:
+        """Whether no program in sight ever builds a class: it is dead, or nothing speaks of it.
+
+        That is, programs are in sight, and none of their files mentions or imports it.
+        """
+        if self.is_dead(cls):
+            return True
+        part = self._part(cls)
+        known = self._left_over.get(part)
+        if known is None:
+            known = self._left_over[part] = self._is_unspoken(part)
+        return known
+
+    def _is_unspoken(self, part: Part) -> bool:
+        module = self._project.module_at(part.path)
+        define = _definition(module, part.name) if module is not None else None
+        return (
+            module is not None
+            and define is not None
+            and not define.decorators
+            and self._has_programs
+            and next(self._users(part), None) is None
+            and len(self._called(part, self._files.leading_to(part.path))) == 1
+            and not self._is_offered(part, module, ())
+        )
+
+    def _is_offered(self, part: Part, module: Module, users: Sequence[Part]) -> bool:
+        """Whether its name may find it: in a table, by a look-up, in settings or elsewhere."""
+        leading = self._files.leading_to(part.path)
+        if part.name in _literals(module.facts) and leading != {part.path}:
+            return True  # A name in ``__all__`` or a table.
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            self._is_of_started(part.path, leading)
-            and not any(self._looks_up_names(path) for path in leading)
-            and all(self._is_idle(user, above | {part}) for user in users)
-            and not any(self._names(path, part) for path in others)
-            and not self._is_configured(part)
+            any(self._looks_up_names(path) for path in leading)
+            or any(self._names(path, part) for path in others)
+            or self._is_configured(part)
         )
 
     def _is_of_started(self, path: str, leading: set[str]) -> bool:
@@ -152,6 +187,29 @@ class Launches:
             module = self._files.module(path)
             return module is not None and _STARTED in _mentioned(module)
         return any(self._is_started(self._parts(each)) for each in self._may_start(others))
+
+    def _is_left_behind(self, module: Module, part: Part) -> bool:
+        """Whether no file says the name of what none imports, and nothing starts its own."""
+        word = part.name.encode()
+        return (
+            not module.is_script
+            and self._has_programs
+            and not any(
+                path != part.path
+                and self._project.says(path, word)
+                and not self._defines(path, part)
+                for path in self._project.files
+            )
+        )
+
+    @functools.cached_property
+    def _has_programs(self) -> bool:
+        return any(map(self._files.asks_whether_started, self._project.files))
+
+    def _defines(self, path: str, part: Part) -> bool:
+        """Whether a file has something of its own of that name."""
+        module = self._project.module_at(path)
+        return module is not None and _definition(module, part.name) is not None
 
     def _may_start(self, paths: Iterable[str]) -> list[str]:
         """Those of the files that something may start: likely ones first."""
@@ -440,9 +498,19 @@ def _looks_up_names(project: Project, module: Module) -> bool:
     return False
 
 
+def is_left_over(model: Model, cls: Class) -> bool:
+    """Whether no program in sight builds a class, or speaks of it at all."""
+    return launches(model).is_left_over(cls)
+
+
 def is_installable(project: Project, module: Module) -> bool:
-    """Whether a file belongs to a package that is made to be installed, or is installed."""
-    folder = module.folder
+    """Whether a file belongs to a package that is made to be installed, or is installed.
+
+    Such a package lies beside what says so, or in one folder beside it: ``src``.
+    """
+    top = folder = module.folder
+    for _ in range(module.name.count(".") + module.is_package):
+        top = os.path.dirname(top)
     while True:
         if any(name.endswith(_RECORDS) for name in project.names_in(folder)):
             return True
@@ -451,7 +519,9 @@ def is_installable(project: Project, module: Module) -> bool:
                 data = project.bytes_of(os.path.join(folder, name))
             except SourceError:
                 continue
-            if name == "setup.py" or _PACKAGING.search(data):
+            if folder in {top, os.path.dirname(top)} and (
+                name == "setup.py" or _PACKAGING.search(data)
+            ):
                 return True
         if folder == project.root or folder == os.path.dirname(folder):
             return False

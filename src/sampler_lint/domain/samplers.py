@@ -21,7 +21,13 @@ from sampler_lint.domain.concepts import (
     SEEDS_ALL,
 )
 from sampler_lint.domain.draws import Seeded, draws, global_draw, kept_draw, seeded
-from sampler_lint.domain.epoch_state import advances_itself, epoch_state, reach, uses_epoch
+from sampler_lint.domain.epoch_state import (
+    advances_itself,
+    epoch_state,
+    reach,
+    reorders_itself,
+    uses_epoch,
+)
 from sampler_lint.domain.model import (
     BATCH_SAMPLER,
     DISTRIBUTED_SAMPLER,
@@ -392,7 +398,7 @@ def is_distributed_sampler(model: Model, obj: Obj) -> bool:
     if model.is_a(obj, DISTRIBUTED_SAMPLER):
         return True
     if isinstance(obj.cls, Class):
-        return _follows_epoch(model, obj.cls)
+        return follows_epoch(model, obj.cls)
     return _known_to_shard(obj.cls) is not None
 
 
@@ -403,8 +409,8 @@ def _known_to_shard(name: str) -> KnownClass | None:
     return entries[0] if takes_epoch and entries[0].distributed else None
 
 
-def _follows_epoch(model: Model, cls: Class) -> bool:
-
+def follows_epoch(model: Model, cls: Class) -> bool:
+    """Whether a sampler class of the tree has one order for each epoch that it is told."""
     iterate = model.flow.method(cls, "__iter__")
     return (
         model.is_sampler_class(cls)
@@ -412,6 +418,7 @@ def _follows_epoch(model: Model, cls: Class) -> bool:
         and uses_epoch(model, cls)
         and not advances_itself(epoch_state(model, cls))
         and not _draws_elsewhere(model, iterate, 2)
+        and not reorders_itself(model, cls)
     )
 
 
@@ -440,7 +447,7 @@ def shuffles(model: Model, sampler: Obj, through: Call | None = None) -> bool | 
     if isinstance(sampler.cls, Class):
         own = model.flow.method(sampler.cls, "__iter__")
         if own != DISTRIBUTED_SAMPLER:
-            if not _follows_epoch(model, sampler.cls):
+            if not follows_epoch(model, sampler.cls):
                 return None
             if "shuffle" not in _parameter_names(model, sampler.cls):
                 return True

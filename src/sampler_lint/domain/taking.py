@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import depends_on, given_by
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass
-from sampler_lint.syntax.navigation import holds, makes_iterator, same, walk
+from sampler_lint.syntax.navigation import holds, makes_iterator, operands, same, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -150,13 +151,23 @@ def _breaks_at(model: Model, stmt: If, counts: set[str]) -> bool:
     known = model.flow.constants(end)
     if known is None:
         # Settings end it early for those who ask for that.
-        return not _is_setting(end) and _is_of_no_loader(model, end)
+        is_left_open = _is_setting(end) and not _is_asked_for(stmt, end)
+        return not is_left_open and _is_of_no_loader(model, end)
     # One of several numbers may stand for all.
     return len(known) == 1 and all(isinstance(each, int) and each >= 0 for each in known)
 
 
 def _is_setting(end: Expr) -> bool:
     return any(isinstance(node, Attr) for node in walk(end))
+
+
+def _is_asked_for(stmt: If, end: Expr) -> bool:
+    """Whether the loop is only come to where its end was asked for: ``if args.warm_up > 0``."""
+    loop = stmt.parent
+    return loop is not None and any(
+        answer and any(same(node, end) for part in operands(test) for node in walk(part))
+        for test, answer in tests(loop)
+    )
 
 
 def _is_of_no_loader(model: Model, end: Expr) -> bool:

@@ -64,7 +64,7 @@ class Chance:
         """By what number an order is another one for other seeds, so that what comes of it is
         seen; none is by 0."""
         self.orders = 0
-        """How many of the draws have mixed what they order."""
+        """How many of the draws have mixed more than a few items."""
         self._source: tuple[Any, ...] | None = None
         """What the draw rests on that was made last, if orders are mixed."""
         self.seeds_of_first: set[tuple[Any, ...]] = set()
@@ -152,9 +152,9 @@ class Chance:
 
     def ordered(self, items: list[Any]) -> list[Any]:
         """The items in the order that was drawn."""
-        if self._source is not None and len(items) >= FEWEST_MIXED:
+        if self._source is not None and len(items) > 1:
             BUDGET.items(len(items))
-            self.orders += 1
+            self.orders += len(items) >= FEWEST_MIXED
             return Random(repr(self._source)).sample(items, len(items))
         if not self.turn or not items:
             return items

@@ -88,6 +88,8 @@ class EpochTrial(NamedTuple):
     """Whether epochs that follow one another are drawn by the same seeds."""
     drifts: bool = False
     """Whether what an epoch gives rests on the passes before it; only told of mixed orders."""
+    reorders: bool = False
+    """Whether passes of one epoch differ by that alone: each shuffles what the last has left."""
     raises: bool = False
     """Whether it stops with an error; that is only told where it is asked."""
 
@@ -157,6 +159,10 @@ def try_epochs(
             lumps = again is not None and found.lumps and again.lumps
             drifts = again is not None and found.drifts and again.drifts
             found = found._replace(lumps=lumps, drifts=drifts)
+            interpreter.mixes_orders = -1  # each order is left as it is
+            plain = _told(_each_option(interpreter, spec)) if drifts else None
+            moves = found.reorders and again is not None and again.reorders
+            found = found._replace(reorders=moves and plain is not None and not plain.drifts)
         return found
     except RaisedError as error:
         # What stands for an argument need not have what the argument has.
@@ -231,6 +237,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         all(trial.keeps_first for trial in trials),
         bool(drawing) and all(trial.lumps for trial in drawing),
         bool(drawing) and all(trial.drifts for trial in drawing),
+        bool(drawing) and all(trial.reorders for trial in drawing),
     )
 
 
@@ -299,9 +306,12 @@ def _with(
     fresh = spec.build(world, 0, option)
     other = _pass(interpreter, fresh, _EPOCHS[-1])
     uses = (other.trace, other.yielded) != (first.trace, first.yielded)
-    drifts = (
-        interpreter.mixes_orders > 0 and draws and _drifts(interpreter, fresh, other, passes[-1])
-    )
+    drifts = reorders = False
+    if interpreter.mixes_orders and draws:
+        again, third = (_pass(interpreter, fresh, _EPOCHS[-1]) for _ in range(2))
+        alike = [(p.outcome, p.yielded) for p in (other, again, passes[-1])]
+        drifts = any(each != alike[0] for each in alike)
+        reorders = other.yielded != again.yielded != third.yielded
     idle = None
     seedings = {tuple(each.values for each in p.idle) for p in passes}
     # A world may be too small for a pass that would draw.
@@ -312,13 +322,7 @@ def _with(
     trial = EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
     lumps = draws and any(one.outcome == after.outcome for one, after in pairwise(passes[:3]))
     keeps_first = repeats and first.draws > 0
-    return trial._replace(keeps_first=keeps_first, lumps=lumps, drifts=drifts)
-
-
-def _drifts(interpreter: Interpreter, fresh: Instance, first: _Pass, after_others: _Pass) -> bool:
-    """Whether an epoch is another one in a second pass, or after those of other epochs."""
-    again = _pass(interpreter, fresh, _EPOCHS[-1])
-    return not first.outcome == again.outcome == after_others.outcome
+    return trial._replace(keeps_first=keeps_first, lumps=lumps, drifts=drifts, reorders=reorders)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: bool = True) -> _Pass:

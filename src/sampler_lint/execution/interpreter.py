@@ -145,7 +145,7 @@ class Interpreter(Statements):
         self.lends = False
         self.chance = Chance()
         self.chance.settles, self.chance.counts_draws = self.settles_chance, self.counts_draws
-        self.chance.mixes = self.mixes_orders
+        self.chance.mixes = max(self.mixes_orders, 0)
         if self.tries_orders:
             self.chance.tries_orders, self.chance.worker = True, rank
             if rank == 0:

@@ -11,6 +11,7 @@ from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.samplers import follows_epoch
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name, imported_as, text_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -271,6 +272,7 @@ def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
                         and model.attributes(sampler.cls).open is None
                         and "sampler" not in model.attributes(sampler.cls).names
                         and not _moves_by_itself(model, sampler.cls)
+                        and follows_epoch(model, sampler.cls)
                         and not _may_be_set(model, sampler, cls)
                     ):
                         message = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.conditions import is_never_built
-from sampler_lint.domain.launches import launches
+from sampler_lint.domain.launches import is_left_over
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
@@ -59,11 +59,12 @@ def judged(model: Model) -> Iterator[tuple[Module, Class]]:
             yield module, cls
 
 
-def graded(model: Model, cls: Class, suspect: Suspect) -> Suspect:
-    """What is wrong in a class: likely at the most, where nothing in an application uses it."""
-    if launches(model).is_dead(cls) or is_never_built(model, cls):
-        suspect.grade = Grade.LIKELY
-    return suspect
+def graded(model: Model, cls: Class, suspect: Suspect | None) -> Iterator[Suspect]:
+    """What is wrong in a class, if anything: likely, where no program in sight gets to build it."""
+    if suspect is not None:
+        if is_left_over(model, cls) or is_never_built(model, cls):
+            suspect.grade = Grade.LIKELY
+        yield suspect
 
 
 def is_never_told(model: Model, cls: Class, trial: Trial) -> bool:

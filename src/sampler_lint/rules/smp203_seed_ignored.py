@@ -10,7 +10,7 @@ from sampler_lint.domain.conditions import is_never_built
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.evaluated import only_evaluates
-from sampler_lint.domain.launches import launches
+from sampler_lint.domain.launches import is_left_over
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, seeds_constantly
@@ -101,7 +101,7 @@ class SeedIgnored(Rule):
                 yield from _never_used(model, module, cls)
                 continue
             reason = _setting(model, module, cls)
-            if reason is None or launches(model).is_dead(cls) or is_never_built(model, cls):
+            if reason is None or is_left_over(model, cls) or is_never_built(model, cls):
                 continue
             if takes_seed(model, cls) or _may_be_built(model, module, cls):
                 for seeded in found:

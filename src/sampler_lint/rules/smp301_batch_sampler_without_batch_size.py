@@ -19,6 +19,7 @@ from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
+from sampler_lint.rules._trials import graded
 from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
     SUMS,
@@ -93,7 +94,8 @@ class BatchSamplerWithoutBatchSize(Rule):
                 continue
             if kind not in found or found[kind].grade is Grade.LIKELY:
                 found[kind] = _read_here(model, module, read, kind)
-        yield from found.values()
+        for kind, suspect in found.items():
+            yield from graded(model, kind, suspect)
 
     def _of_frameworks(self, model: Model, injection: Injection) -> Iterator[tuple[Suspect, Class]]:
         for module, cls in model.classes():

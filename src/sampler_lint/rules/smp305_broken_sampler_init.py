@@ -97,7 +97,7 @@ class BrokenSamplerInit(Rule):
             if model.is_a(cls, SAMPLER) is not True:
                 continue
             for suspect in _findings(model, module, cls):
-                yield graded(model, cls, suspect)
+                yield from graded(model, cls, suspect)
 
 
 def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:

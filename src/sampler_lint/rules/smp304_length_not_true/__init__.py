@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model
-from sampler_lint.findings import Severity
+from sampler_lint.findings import Grade, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import graded, judged
+from sampler_lint.rules.smp304_length_not_true.asked import is_asked_for
 from sampler_lint.rules.smp304_length_not_true.returned import (
     at_most_one,
     empty_at_first,
@@ -95,9 +96,11 @@ class LengthNotTrue(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class, and read what cannot be tried."""
         for module, cls in judged(model):
+            raising = returns_nothing(module, cls) or returns_a_fraction(model, module, cls)
+            if raising is not None and not is_asked_for(model, cls):
+                raising.grade = Grade.LIKELY  # it raises for whoever asks, and nobody does
             suspect = (
-                returns_nothing(module, cls)
-                or returns_a_fraction(model, module, cls)
+                raising
                 or at_most_one(model, cls, is_true=holds(model, cls))
                 or set_too_late(model, cls)
                 or untrue_length(model, module, cls)
@@ -110,6 +113,5 @@ class LengthNotTrue(Rule):
                 or empty_at_first(model, cls)
                 or skips_under_inherited(model, module, cls)
             )
-            if suspect is not None:
-                yield graded(model, cls, suspect)
+            yield from graded(model, cls, suspect)
         yield from length_missing(model)

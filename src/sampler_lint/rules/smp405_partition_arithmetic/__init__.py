@@ -16,6 +16,7 @@ from sampler_lint.rules.smp405_partition_arithmetic.gaps import exchanged, gaps
 from sampler_lint.rules.smp405_partition_arithmetic.slices import from_rank
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import hands_out_nothing, torn, tried
 from sampler_lint.syntax.nodes import Class, Function
+from sampler_lint.workspace.project import Module
 
 
 class PartitionArithmetic(Rule):
@@ -108,21 +109,26 @@ class PartitionArithmetic(Rule):
         """Try each sampler class; then read the ones whose slips need no numbers."""
         told: list[Class] = []
         for module, cls in judged(model):
-            for suspect in tried(model, module, cls):
-                told.append(cls)
-                yield graded(model, cls, suspect)
-            functions = [each for each in scopes_inside(cls) if isinstance(each, Function)]
-            slipped = [each for scope in functions for each in slips(model, module, scope)]
-            yield from slipped
-            if cls not in told and not slipped:
-                yield from filter(None, [hands_out_nothing(model, module, cls)])
-            for scope in functions:
-                yield from gaps(module, scope)
-                if cls not in told:
-                    yield from exchanged(module, scope)
+            for suspect in _in_class(model, module, cls, told):
+                yield from graded(model, cls, suspect)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
             yield from same_on_each(model, module)
             yield from from_rank(model, module, told)
         yield from torn(model)
+
+
+def _in_class(model: Model, module: Module, cls: Class, told: list[Class]) -> Iterator[Suspect]:
+    for suspect in tried(model, module, cls):
+        told.append(cls)
+        yield suspect
+    functions = [each for each in scopes_inside(cls) if isinstance(each, Function)]
+    slipped = [each for scope in functions for each in slips(model, module, scope)]
+    yield from slipped
+    if cls not in told and not slipped:
+        yield from filter(None, [hands_out_nothing(model, module, cls)])
+    for scope in functions:
+        yield from gaps(module, scope)
+        if cls not in told:
+            yield from exchanged(module, scope)

@@ -19,6 +19,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Scope,
     Stmt,
     While,
     dotted,
@@ -67,8 +68,9 @@ def _settled(model: Model, read: Attr) -> bool | None:
         before = (each for each in reversed(above.block) if each.order < above.order)
         for each in before:
             if isinstance(each, Assign) and any(dotted(target) == name for target in each.targets):
-                is_known = isinstance(each.value, Const) and not _is_changed(model, read, each)
-                return bool(each.value.value) if is_known else None  # type: ignore[union-attr]
+                if not isinstance(each.value, Const) or _is_changed(model, read, each):
+                    return None
+                return bool(each.value.value)
     for test, answer in tests(stmt):
         for part, said in _parts(test, answer):
             asked = part.stmt if isinstance(part, Attr) and dotted(part) == name else None
@@ -91,12 +93,10 @@ def _is_changed(model: Model, read: Attr, since: Stmt) -> bool:
     if any(begin < each.order <= end for each in bound):
         return True
     setting = {store.scope for store in model.project.stores_near(read.name, scope)}
-    return any(
-        not setting.isdisjoint(closure(model.flow.callees(call), model.flow.called_by))
-        or _is_open(model, call, root)
-        for call in scope.calls
-        if call.stmt is not None and begin < call.stmt.order < end
-    )
+    calls = [c for c in scope.calls if c.stmt is not None and begin < c.stmt.order < end]
+    called: list[Scope] = [callee for call in calls for callee in model.flow.callees(call)]
+    reached: Iterator[Scope] = closure(called, model.flow.called_by)
+    return not setting.isdisjoint(reached) or any(_is_open(model, call, root) for call in calls)
 
 
 def _covers(target: str | None, name: str) -> bool:

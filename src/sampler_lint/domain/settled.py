@@ -8,13 +8,15 @@ from itertools import chain
 from sampler_lint.analysis.asked import tests, upright
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
 from sampler_lint.syntax.closure import closure
-from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
     Choice,
+    Class,
     Const,
     Expr,
     For,
@@ -47,6 +49,35 @@ def is_ruled_out(model: Model, place: Stmt | Call) -> bool:
         for part, said in _parts(test, answer)
         if isinstance(part, Attr)
     )
+
+
+def is_chosen_by_nobody(model: Model, cls: Class, place: Stmt) -> bool:
+    """Whether what is passed wherever the program builds a class keeps its objects from a branch.
+
+    ``if self.replacement:``, with what the constructor keeps as it gets it.
+    """
+    built = [
+        obj.site for kin in (cls, *model.flow.subclasses(cls)) for obj in model.flow.built(kin)
+    ]
+    sites = [s for s in built if s is not None and not is_test(model.module_of(s.scope))]
+    return bool(sites) and any(
+        all(_kept(model, part, site) is (not said) for site in sites)
+        for test, answer in tests(place)
+        for part, said in _parts(test, answer)
+        if isinstance(part, Attr)
+    )
+
+
+def _kept(model: Model, read: Attr, site: Call) -> bool | None:
+    """Whether what an object keeps is true, by what a call passes to its constructor."""
+    owner = self_class(read.value)
+    stores = model.project.own_stores(read.name, owner) if owner is not None else []
+    if len(stores) != 1 or stores[0].path or stores[0].value is None:
+        return None
+    if stores[0].scope.name != "__init__" or model.project.outer_stores_near(read.name, read.scope):
+        return None
+    found = model.flow.constants(stores[0].value, site)
+    return bool(next(iter(found))) if found is not None and len(found) == 1 else None
 
 
 def _parts(test: Expr, answer: bool) -> Iterator[tuple[Expr, bool]]:

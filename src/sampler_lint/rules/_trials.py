@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.conditions import is_never_built
-from sampler_lint.domain.launches import launches
+from sampler_lint.domain.launches import is_installable, launches
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.settled import is_chosen_by_nobody
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade
@@ -29,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Node,
+    Stmt,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -60,8 +62,20 @@ def judged(model: Model) -> Iterator[tuple[Module, Class]]:
 
 
 def graded(model: Model, cls: Class, suspect: Suspect) -> Suspect:
-    """What is wrong in a class: likely at the most, where nothing in an application uses it."""
-    if launches(model).is_dead(cls) or is_never_built(model, cls):
+    """What is wrong in a class: likely at the most, where nothing in an application uses it.
+
+    Or where no object that an application builds comes to the place.
+    """
+    place = getattr(suspect.start, "stmt", None)
+    if (
+        launches(model).is_dead(cls)
+        or is_never_built(model, cls)
+        or (
+            isinstance(place, Stmt)
+            and not is_installable(model.project, model.module_of(cls))
+            and is_chosen_by_nobody(model, cls, place)
+        )
+    ):
         suspect.grade = Grade.LIKELY
     return suspect
 

@@ -386,9 +386,9 @@ class Flow(Calls):
                 return self._any_of(expr.options, through, *around)
             case Compare(ops=[op], left=left, rights=[right]):
                 a, b = (self.constants(side, through, *around) for side in (left, right))
-                if a is None or b is None or len(a) != 1 or len(b) != 1:
+                if a is None or b is None or op not in EQUAL | UNEQUAL:
                     return None
-                return {(a == b) is (op in EQUAL)} if op in EQUAL | UNEQUAL else None
+                return {(one == other) is (op in EQUAL) for one in a for other in b}
             case Name(id=name, scope=Function() as function) if through is not None:
                 match reaching(expr) or function.bindings.get(name):
                     case [Binding(payload=Param() as param)] if function in self.callees(through):

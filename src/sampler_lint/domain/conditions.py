@@ -14,6 +14,7 @@ from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj
 from sampler_lint.domain.concepts import EVALUATES, FOR_TRAINING, PROCESSES, TRAINS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.settled import never_runs
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import method_around, owner_of, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -152,6 +153,8 @@ def is_left_out(model: Model, place: Stmt | Call, objects: Iterable[Obj] = ()) -
 
     Of the calls that pass one of some objects, if any does: the others run for other objects.
     """
+    if never_runs(model, place):
+        return True
     scope = function_asked(model, place)
     if scope is None:
         return False

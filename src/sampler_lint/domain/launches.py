@@ -77,6 +77,7 @@ class Launches:
         self._looking_up: dict[str, bool] = {}
         self._idle: dict[Part, bool] = {}
         self._left_over: dict[Part, bool] = {}
+        self._among_programs: dict[str, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -144,7 +145,7 @@ class Launches:
     def is_left_over(self, cls: Class) -> bool:
         """Whether no program in sight ever builds a class: it is dead, or nothing speaks of it.
 
-        That is, programs are in sight, and none of their files mentions or imports it.
+        That is, there are programs beside it, and no file mentions or imports it.
         """
         if self.is_dead(cls):
             return True
@@ -161,7 +162,7 @@ class Launches:
             module is not None
             and define is not None
             and not define.decorators
-            and self._has_programs
+            and self._is_among_programs(module)
             and next(self._users(part), None) is None
             and len(self._called(part, self._files.leading_to(part.path))) == 1
             and not self._is_offered(part, module, ())
@@ -193,7 +194,7 @@ class Launches:
         word = part.name.encode()
         return (
             not module.is_script
-            and self._has_programs
+            and self._is_among_programs(module)
             and not any(
                 path != part.path
                 and self._project.says(path, word)
@@ -202,9 +203,19 @@ class Launches:
             )
         )
 
-    @functools.cached_property
-    def _has_programs(self) -> bool:
-        return any(map(self._files.asks_whether_started, self._project.files))
+    def _is_among_programs(self, module: Module) -> bool:
+        """Whether there are programs where a file's imports begin, or in a folder above it."""
+        known = self._among_programs.get(module.folder)
+        if known is None:
+            root = os.path.join(_import_root(module), "")
+            near = (
+                path
+                for path in self._project.files
+                if path.startswith(root) or root.startswith(os.path.join(os.path.dirname(path), ""))
+            )
+            known = any(map(self._files.asks_whether_started, near))
+            self._among_programs[module.folder] = known
+        return known
 
     def _defines(self, path: str, part: Part) -> bool:
         """Whether a file has something of its own of that name."""
@@ -503,14 +514,20 @@ def is_left_over(model: Model, cls: Class) -> bool:
     return launches(model).is_left_over(cls)
 
 
+def _import_root(module: Module) -> str:
+    """The folder in which the name that a file is imported by begins."""
+    folder = module.folder
+    for _ in range(module.name.count(".") + module.is_package):
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def is_installable(project: Project, module: Module) -> bool:
     """Whether a file belongs to a package that is made to be installed, or is installed.
 
     Such a package lies beside what says so, or in one folder beside it: ``src``.
     """
-    top = folder = module.folder
-    for _ in range(module.name.count(".") + module.is_package):
-        top = os.path.dirname(top)
+    top, folder = _import_root(module), module.folder
     while True:
         if any(name.endswith(_RECORDS) for name in project.names_in(folder)):
             return True

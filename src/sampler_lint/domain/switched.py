@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.origins import LOCAL, Hop, given_by, origins, parameter_of
+from sampler_lint.analysis.origins import LOCAL, Hop, ends, given_by, origins, parameter_of
 from sampler_lint.analysis.values import Obj, Table
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step, steps
@@ -47,10 +47,12 @@ def _by_calls(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stm
     if not isinstance(scope, Function):
         return False
     if isinstance(source, Name):
+        taken = [each for each in ends(model.flow, source, _HERE) if parameter_of(each)] or [source]
         entries = [
             call
             for call in model.flow.callers(scope)
-            if (given := given_by(model.flow, call, source)) is not None
+            for each in taken
+            if (given := given_by(model.flow, call, each)) is not None
             and any(map(loader.may_be, model.flow.values(given)))
         ]
     else:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.conditions import is_never_built
-from sampler_lint.domain.launches import is_left_over
+from sampler_lint.domain.launches import is_installable, is_left_over
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.settled import is_chosen_by_nobody
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade
@@ -29,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Node,
+    Stmt,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -60,11 +62,24 @@ def judged(model: Model) -> Iterator[tuple[Module, Class]]:
 
 
 def graded(model: Model, cls: Class, suspect: Suspect | None) -> Iterator[Suspect]:
-    """What is wrong in a class, if anything: likely, where no program in sight gets to build it."""
-    if suspect is not None:
-        if is_left_over(model, cls) or is_never_built(model, cls):
-            suspect.grade = Grade.LIKELY
-        yield suspect
+    """What is wrong in a class, if anything: likely, where no program in sight gets to build it.
+
+    Or where no object that an application builds comes to the place.
+    """
+    if suspect is None:
+        return
+    place = getattr(suspect.start, "stmt", None)
+    if (
+        is_left_over(model, cls)
+        or is_never_built(model, cls)
+        or (
+            isinstance(place, Stmt)
+            and not is_installable(model.project, model.module_of(cls))
+            and is_chosen_by_nobody(model, cls, place)
+        )
+    ):
+        suspect.grade = Grade.LIKELY
+    yield suspect
 
 
 def is_never_told(model: Model, cls: Class, trial: Trial) -> bool:

@@ -26,6 +26,7 @@ from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_ra
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_sites
 from sampler_lint.domain.seeds import constructions, is_seed_name
+from sampler_lint.domain.settled import never_runs
 from sampler_lint.domain.shards import (
     GlobalDraw,
     OwnShuffle,
@@ -516,7 +517,9 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
                 *ordered_before(model, seeding.program),
                 *found,
             ]
-        drawn = [*drawn_by(model, seeding, found)]
+        drawn = [
+            draw for draw in drawn_by(model, seeding, found) if not never_runs(model, draw.call)
+        ]
         answers = {draw: is_divided(model, draw, seeding.program) for draw in drawn}
         drawn = [draw for draw in drawn if answers[draw] is not False]
         seen = [draw for draw in drawn if answers[draw]]

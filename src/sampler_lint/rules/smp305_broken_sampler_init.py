@@ -9,12 +9,15 @@ from sampler_lint import catalog
 from sampler_lint.analysis.values import ClassRef, Ext, Unknown
 from sampler_lint.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
 from sampler_lint.domain.concepts import ASKS_BY_NAME, PROTOCOL
+from sampler_lint.domain.epoch_calls import calls_for, epoch_samplers
+from sampler_lint.domain.epochs import epoch_loops
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, calls_inside, scopes_inside
+from sampler_lint.domain.passes import passes
 from sampler_lint.domain.signatures import base_inits, of_class
 from sampler_lint.domain.stored_outside import is_stored_outside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._trials import graded
@@ -36,6 +39,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Function,
     Name,
+    Stmt,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -407,8 +411,26 @@ def set_by_set_epoch_only(model: Model, module: Module, cls: Class) -> Iterator[
             and target.name not in before
             and not is_stored_outside(model, cls, target.name)
         ):
-            yield _unset(module, cls, init, target.name, read[target.name])
-            return
+            suspect = _unset(module, cls, init, target.name, read[target.name])
+            if _is_always_told(model, cls):
+                suspect.grade = Grade.LIKELY
+            yield suspect
+
+
+def _is_always_told(model: Model, cls: Class) -> bool:
+    """Whether the program is seen to pass over it, and each time in a loop that sets the epoch."""
+    told: dict[Stmt, bool] = {}
+    for found in epoch_loops(model):
+        wanted = [c for c in epoch_samplers(model, found.inner.loader) if c.sampler.cls is cls]
+        if wanted:
+            stmt = found.inner.stmt
+            is_told = bool(calls_for(model, found, wanted).hits)
+            told[stmt] = is_told and told.get(stmt, True)
+    return bool(told) and all(
+        told.get(each.stmt, False)
+        for each in passes(model)
+        if any(c.sampler.cls is cls for c in epoch_samplers(model, each.loader))
+    )
 
 
 def _set_before(model: Model, cls: Class, setter: Function) -> set[str]:

@@ -38,6 +38,7 @@ from sampler_lint.domain.samplers import (
     shuffles,
     shuffles_by_epoch,
 )
+from sampler_lint.domain.settled import never_runs
 from sampler_lint.domain.taking import takes_one
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name
@@ -204,6 +205,8 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
         return True
     if found.is_restart and _never_comes(model, found):
+        return True
+    if site is not None and never_runs(model, site):
         return True
     if site is not None and begin_apart(model, [found.loop.scope], site.scope):
         return True

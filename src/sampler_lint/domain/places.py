@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from sampler_lint.analysis.arguments import passed
-from sampler_lint.domain.concepts import COUNTS, EPOCH
+from sampler_lint.domain.concepts import COUNTS, EPOCH, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, loops_of
 from sampler_lint.limits import DEEPEST_CALLS
@@ -94,8 +94,9 @@ def _numbered(found: Pass) -> Iterator[tuple[list[Expr], set[str]]]:
             numbers |= {dotted(each) for each in loop.target.items[:1]} - {None}
         for each in statements(loop.body):
             if isinstance(each, Assign) and isinstance(each.value, Call):
-                is_slice = last_name(each.value.func) == "slice"
-                if is_slice and any(dotted(part) in numbers for part in walk(each.value)):
+                made = last_name(each.value.func)
+                is_slice = made == "slice" and any(dotted(p) in numbers for p in walk(each.value))
+                if is_slice or made == "next":
                     numbers |= {*map(dotted, each.targets)} - {None}
         yield list(nodes_in(statements([loop]))), {each for each in numbers if each}
     for comp in (part for whole in expressions(loop) for part in walk(whole)):
@@ -226,10 +227,17 @@ def _changes(call: Call, place: Index) -> bool:
 def rests_on_order(model: Model, found: Pass) -> bool:
     """Whether what a pass makes means another thing if the samples come in another order.
 
-    It goes by the number of the batch, hands on from batch to batch what it makes of one and of
-    what was before, or what it has listed is paired with what it has not read.
+    The order is asked for beside it, it goes by the number of the batch, hands on from batch to
+    batch what it makes of one and of what was before, or what it has listed is paired with what
+    it has not read.
     """
-    return keeps_places(model, found) or _hands_on_state(found) or _is_paired(found)
+    listed = any(
+        isinstance(source, Attr)
+        and source.name in SAMPLER_ARGUMENTS
+        and found.loader in model.flow.values(source.value)
+        for source, _ in found.scope.iterated
+    )
+    return listed or keeps_places(model, found) or _hands_on_state(found) or _is_paired(found)
 
 
 def _hands_on_state(found: Pass) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from sampler_lint.domain.concepts import EPOCH, SEED
+from sampler_lint.domain.concepts import EPOCH, GENERATORS, LOGS, SEED, SEEDS_ONE, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.classes import (
@@ -21,7 +21,7 @@ from sampler_lint.edits.safety.receivers import rewritten
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.fixing import apply_edits
-from sampler_lint.syntax.navigation import walk
+from sampler_lint.syntax.navigation import self_class, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Class, Function
 from sampler_lint.workspace.project import Module
 
@@ -138,6 +138,13 @@ def _other_count(model: Model, cls: Class, written: list[ast.AST]) -> str | None
         getattr(one, "attr", "") == "set_epoch" for one in written
     ):
         return None
+    for method in reach(model, cls, "__iter__", "__next__").functions:
+        tells = [c for c in method.calls if SEEDS_ONE.is_call(c) or GENERATORS.is_call(c)]
+        tells += [c for c in method.calls if SETS_EPOCH.is_call(c) or LOGS.is_call(c)]
+        told = {id(part) for call in tells for arg in call.args for part in walk(arg.value)}
+        for read in method.reads:
+            if EPOCH.says(read.name) and self_class(read.value) and id(read) not in told:
+                return f"`{cls.name}` goes by the epoch itself"
     for store in setter.stores:
         given = walk(store.value) if store.value is not None else ()
         is_epoch = isinstance(store.target, Attr) and EPOCH.says(store.target.name)

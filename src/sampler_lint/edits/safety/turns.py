@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.domain.concepts import ASKS_KIND
+from sampler_lint.domain.concepts import ASKS_KIND, ITERATES
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import passes
@@ -25,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Stmt,
+    Unary,
     Yield,
     dotted,
     last_name,
@@ -82,12 +83,20 @@ class _Turn:
                         self.sets.setdefault(name, []).append(stmt)
         self.calls = [call for call in scope.calls if call.stmt in {*self.stmts}]
         self.read: set[str] = set()
+        self.since: dict[str, int] = {}
+        self.bound = {
+            name
+            for stmt in self.stmts
+            if isinstance(stmt, For) and stmt is not loop
+            for part in walk(stmt.target)
+            if (name := dotted(part)) is not None
+        }
         inside = {*self.stmts}
         self.kept = {
             name
             for stmt in (statements(scope.body) if scope is loop.scope else ())
             if isinstance(stmt, Assign) and stmt not in inside
-            if self._is_read(stmt.value)
+            if any(map(self._takes_out, walk(stmt.value)))
             for target in stmt.targets
             if (name := dotted(target)) is not None
             and name not in self.sets
@@ -102,22 +111,27 @@ class _Turn:
         }
 
     def _follow(self, loop: Loop) -> None:
-        """Find what is made of batches."""
+        """Find what is made of batches, and from where on."""
         for stmt in self.stmts:
             if isinstance(stmt, For) and stmt is not loop and self._is_read(stmt.iter):
-                self.read |= self._names(stmt)
+                self._add(stmt, self._names(stmt))
         before = -1
         while len(self.read) > before:
             before = len(self.read)
             for stmt in self.stmts:
                 value = stmt.value if isinstance(stmt, (Assign, AugAssign)) else None
                 if value is not None and self._is_read(value):
-                    self.read |= self._names(stmt)
+                    self._add(stmt, self._names(stmt))
             for call in self.calls:
-                if isinstance(call.func, Attr) and call.func.name in _GROWS:
+                if isinstance(call.func, Attr) and call.func.name in _GROWS and call.stmt:
                     name = dotted(call.func.value)
                     if name is not None and any(self._is_read(arg.value) for arg in call.args):
-                        self.read.add(name)
+                        self._add(call.stmt, {name})
+
+    def _add(self, stmt: Stmt, names: set[str]) -> None:
+        for name in names:
+            self.since[name] = min(stmt.order, self.since.get(name, stmt.order))
+        self.read |= names
 
     def _names(self, stmt: Stmt) -> set[str]:
         targets: list[Expr] = stmt.targets if isinstance(stmt, Assign) else []
@@ -134,8 +148,15 @@ class _Turn:
             return False  # its data
         return any(map(self._is_read, children(expr)))
 
+    def _takes_out(self, node: Expr) -> bool:
+        """Whether an expression goes over what gives batches."""
+        if isinstance(node, Comp):
+            return any(map(self._is_read, node.iters))
+        over = node.positional if isinstance(node, Call) and ITERATES.is_call(node) else []
+        return any(map(self._is_read, over))
+
     def _gives_batches(self, expr: Expr) -> bool:
-        is_named = isinstance(expr, (Call, Attr, Name))
+        is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site
         return is_named and self.loader in self.model.flow.values(expr)
 
     def sets_beside(self) -> bool:
@@ -160,7 +181,7 @@ class _Turn:
         name = dotted(expr)
         if name in self.kept:
             return True
-        if name is None or name not in self.read:
+        if name is None or name not in self.read or name in self.bound:
             return False
         made = self.sets.get(name, [])
         parts = (part for each in made for part in walk(each.value))
@@ -171,6 +192,8 @@ class _Turn:
     def _is_kept(self, name: str, made: Assign, use: Stmt) -> bool:
         if made.order > use.order and not use.encloses(made):
             return True
+        if any(self.since.get(dotted(p) or "", -1) >= made.order for p in walk(made.value)):
+            return True  # of what a turn before has filled
         for around in made.ancestors():
             if not isinstance(around, If):
                 continue
@@ -191,6 +214,8 @@ def _beside(node: Expr) -> Iterator[Expr]:
         sides = [node.left, *node.rights]
         if not any(isinstance(side, Const) for side in sides):
             yield from sides
+    elif isinstance(node, Index) and not isinstance(node.key, (Const, Unary)):
+        yield node.value
     elif isinstance(node, Call):
         name = last_name(node.func)
         if name in _EQUAL or name == "zip":

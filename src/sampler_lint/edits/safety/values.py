@@ -45,6 +45,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    If,
     Index,
     Name,
     Scope,
@@ -244,7 +245,9 @@ class Values:
         if before is None or where is None:
             return None
         literal = only(self._model.flow, expression(before, *where), Hop.ASSIGNED)
-        if isinstance(literal, Const) and literal.value:
+        around = where[1].ancestors() if where[1] is not None else ()
+        is_choice = any(isinstance(one, If) and one.orelse for one in around)
+        if isinstance(literal, Const) and (literal.value or is_choice):
             return f"the seed `{ast.unparse(before)}` may be meant"
         return None
 

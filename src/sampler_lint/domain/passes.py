@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Container, Iterator
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Unknown
@@ -25,17 +25,12 @@ from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
     children,
     makes_iterator,
-    nodes_in,
-    same,
     self_class,
     statements,
     walk,
 )
 from sampler_lint.syntax.nodes import (
-    Assign,
     Attr,
-    AugAssign,
-    Bin,
     Call,
     Choice,
     Class,
@@ -43,7 +38,6 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
-    Index,
     Loop,
     Map,
     Name,
@@ -467,91 +461,3 @@ def _iterated_attributes(model: Model, cls: Class) -> list[str]:
 def loops_of(stmt: Stmt) -> list[Stmt]:
     """The loops around a statement, innermost first."""
     return [outer for outer in stmt.ancestors() if isinstance(outer, (For, While))]
-
-
-def keeps_places(found: Pass) -> bool:
-    """Whether a pass puts something where the number of the batch says."""
-    return any(_placed(found))
-
-
-def goes_by_places(found: Pass) -> bool:
-    """Whether a pass puts back what it takes from the place of a sample, in no other order."""
-    placed = set(_placed(found))
-    return any(
-        isinstance(node, Index)
-        and node not in placed
-        and any(same(node.value, target.value) for target in placed)
-        for node in nodes_in(statements([found.stmt]))
-    )
-
-
-def _placed(found: Pass) -> Iterator[Index]:
-    """What a pass sets where the number of the batch, or of the samples so far, says."""
-    loop = found.stmt
-    if not isinstance(loop, For):
-        return
-    first = loop.target.items[:1] if isinstance(loop.target, Seq) else []
-    counted = [s.target for s in statements(loop.body) if isinstance(s, AugAssign)]
-    numbers = {dotted(each) for each in (*first, *counted)} - {None}
-    for each in statements(loop.body):
-        if not (isinstance(each, Assign) and isinstance(each.value, Call)):
-            continue
-        is_slice = last_name(each.value.func) == "slice"
-        if is_slice and any(dotted(part) in numbers for part in walk(each.value)):
-            numbers |= {*map(dotted, each.targets)}
-    for store in loop.scope.stores_in(loop):
-        if isinstance(store.target, Index) and any(
-            dotted(part) in numbers for part in walk(store.target.key)
-        ):
-            yield store.target
-
-
-def rests_on_order(found: Pass) -> bool:
-    """Whether what a pass makes means another thing if the samples come in another order.
-
-    It goes by the number of the batch, hands on from batch to batch what it makes of one and of
-    what was before, or what it has listed is paired with what it has not read.
-    """
-    return keeps_places(found) or _hands_on_state(found) or _is_paired(found)
-
-
-def _hands_on_state(found: Pass) -> bool:
-    """Whether a turn makes something of its batch and of what the turn before has made of its."""
-    loop = found.stmt
-    read = {dotted(each) for each in walk(loop.target)} - {None} if isinstance(loop, For) else set()
-    made = set(read)
-    for stmt in statements(loop.body) if isinstance(loop, For) else ():
-        if isinstance(stmt, Assign):
-            kept = {dotted(part) for target in stmt.targets for part in walk(target)} - {None}
-            said = {dotted(part) for part in walk(stmt.value)} - made
-            sides = [stmt.value.left, stmt.value.right] if _is_sum(stmt.value) else []
-            is_total = any(dotted(side) in kept for side in sides)
-            of_batch = any(dotted(part) in read for part in walk(stmt.value))
-            if kept & said and of_batch and not is_total:
-                return True
-            made |= kept
-    return False
-
-
-def _is_sum(expr: Expr) -> TypeGuard[Bin]:
-    return isinstance(expr, Bin) and expr.op == "Add"
-
-
-def _is_paired(found: Pass) -> bool:
-    loop = found.stmt
-    if not isinstance(loop, For):
-        return False
-    filled = {dotted(s.target) for s in statements(loop.body) if isinstance(s, AugAssign)}
-    filled |= {
-        dotted(call.func.value)
-        for call in loop.scope.calls_in(loop)
-        if isinstance(call.func, Attr) and call.func.name in {"append", "extend"}
-    }
-    for call in loop.scope.calls:
-        if last_name(call.func) == "zip":
-            ours = [
-                any(dotted(part) in filled - {None} for part in walk(a.value)) for a in call.args
-            ]
-            if any(ours) and not all(ours):
-                return True
-    return False

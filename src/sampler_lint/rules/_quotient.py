@@ -31,6 +31,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     While,
+    With,
     last_name,
 )
 
@@ -179,7 +180,10 @@ def _assigned_between(scope: Scope, quotient: Quotient, stmt: Stmt) -> Iterator[
     for other in statements(scope.body):
         is_between = quotient.stmt.order < other.order < stmt.order
         if is_between or any(loop.encloses(other) for loop in again):
-            if isinstance(other, Assign):
-                yield from other.targets
-            elif isinstance(other, AugAssign):
-                yield other.target
+            targets: list[Expr] = other.targets if isinstance(other, Assign) else []
+            if isinstance(other, (AugAssign, For)):
+                targets = [other.target]
+            elif isinstance(other, With):
+                targets = [target for _, target in other.items if target is not None]
+            for target in targets:
+                yield from walk(target)

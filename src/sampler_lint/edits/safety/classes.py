@@ -6,16 +6,26 @@ What no run shows, since Python or others do it, is looked for in its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from sampler_lint.analysis.origins import part_of
+from sampler_lint.analysis.origins import part_of, scope_of
 from sampler_lint.analysis.values import ClassRef, FuncRef
-from sampler_lint.domain.concepts import EPOCH, GIVES_STATE
+from sampler_lint.domain.concepts import EPOCH, GENERATORS, GIVES_STATE, SEED, SEEDS_ONE
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.syntax.navigation import same, self_class, walk
-from sampler_lint.syntax.nodes import Attr, Class, Expr, Function, Name, last_name
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Name,
+    dotted,
+    last_name,
+)
 
 #: By which a copy of an object, or one in another process, is made in a way of its own.
 _COPIES = (
@@ -26,6 +36,8 @@ _COPIES = (
 _MAKES = ("__init_subclass__", "__new__")
 #: What it takes to make an object and to go over it.
 _RUN = ("__init__", "__iter__", "__next__", "set_epoch")
+#: The decorators that leave a method as it is.
+_PLAIN = frozenset({"abstractmethod", "final", "inference_mode", "no_grad", "override"})
 #: The metaclasses that change nothing about an object.
 _PLAIN_METACLASSES = frozenset({"ABCMeta", "GenericMeta", "type"})
 #: A loader, or a sampler, is given as a DistributedSampler; or nothing that is known.
@@ -53,12 +65,24 @@ def _not_followed(model: Model, cls: Class) -> Iterator[str]:
                 yield f"`{each.name}` is decorated"
         for name in _RUN:
             method = each.method(name)
-            if method is not None and is_wrapped(model, method):
+            if method is None:
+                continue
+            if is_wrapped(model, method) or {*map(last_name, method.decorators)} - _PLAIN:
                 yield f"`{each.name}.{name}` is decorated"
+        for name, made in each.bindings.items():
+            if any(b.how == "assign" and _works_out(b.value) for b in made) and (
+                EPOCH.says(name) or SEED.says(name)
+            ):
+                yield f"`{each.name}.{name}` may be worked out"
     if own := overriding(model, cls, *_MAKES):
         yield f"`{own}` may make something else"
     if own := overriding(model, cls, *_COPIES):
         yield f"`{own}` may leave something out of a copy"
+
+
+def _works_out(value: Expr | None) -> bool:
+    """Whether what a class body gives a name may be something that is asked at each read."""
+    return isinstance(value, Call) and last_name(value.func) not in {"field", "Field", "int"}
 
 
 def _changes_class(model: Model, decorator: Expr) -> bool:
@@ -125,9 +149,18 @@ def drawn_beside(model: Model, cls: Class, method: Function) -> str | None:
         return None
     other = ("__len__", method.name)  # one that overrides it draws for the same pass
     calls = [call for call in model.flow.callers(method) if call.scope.name not in other]
-    beside = [call for call in calls if call.scope not in passing] + calls[1:]
+    beside: list[Expr] = [call for call in calls if call.scope not in passing]
+    beside += calls[1:]
+    if method.is_property:
+        named = (
+            read
+            for each in model.flow.own_family(cls)
+            for one in each.methods
+            for read in one.reads
+        )
+        beside += [read for read in named if read.name == method.name and read.scope not in passing]
     if beside:
-        return f"{model.place(beside[0].scope, beside[0])} draws by `{method.name}`, too"
+        return f"{model.place(scope_of(beside[0]), beside[0])} draws by `{method.name}`, too"
     return None
 
 
@@ -139,4 +172,23 @@ def forgotten(model: Model, cls: Class) -> str | None:
                 EPOCH.says(read.name) for read in method.reads
             ):
                 return f"`{each.name}.{method.name}` gives no epoch to go on with"
+    return None
+
+
+def seeded_beside(model: Model, cls: Class, names: Collection[str]) -> str | None:
+    """What a class seeds beside its order with what a fix changes, or changes the order by."""
+    passing = reach(model, cls, "__iter__", "__next__").functions
+    asked = {read.name for method in passing for read in method.reads}
+    orders = model.flow.method(cls, "__iter__") is not None
+    for each in model.flow.own_mro(cls) if orders else ():
+        for method in each.methods:
+            for call in method.calls if method not in passing else ():
+                seeds = SEEDS_ONE.is_call(call) or GENERATORS.is_call(call)
+                parts = (part for arg in call.args for part in walk(arg.value))
+                held = call.stmt.targets if isinstance(call.stmt, Assign) else []
+                held = [*held, call.func.value] if isinstance(call.func, Attr) else held
+                if any(isinstance(each, Attr) and each.name in asked for each in held):
+                    continue  # what the order is drawn from
+                if seeds and any((dotted(p) or "").rpartition(".")[2] in names for p in parts):
+                    return f"{model.place(method, call)} seeds something else, too"
     return None

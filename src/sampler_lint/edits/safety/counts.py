@@ -103,6 +103,11 @@ def _goes_on(model: Model, found: EpochLoop) -> str | None:
     """What hands out batches over the turns, so that a pass may end within one of them."""
     stmt = found.inner.stmt
     taken = stmt.iter if isinstance(stmt, For) else found.inner.iterated
+    for part in walk(taken):
+        given = part.positional if isinstance(part, Call) else []
+        is_slice = isinstance(part, Call) and last_name(part.func) == "islice"
+        if is_slice and len(given) > 2 and not isinstance(given[1], Const):
+            return f"line {stmt.row} begins anywhere in a pass"
     for name in (one for one in walk(taken) if isinstance(one, Name)):
         owner = owner_of(name)
         for made in owner.bindings.get(name.id, ()) if owner is not None else ():

@@ -8,26 +8,33 @@ from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.passes import goes_by_places
+from sampler_lint.domain.places import goes_by_places
 from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.edits.safety.turns import sets_beside
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import statements, walk
+from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
     Comp,
+    Const,
     Expr,
     For,
     Function,
+    Index,
     Scope,
+    Unary,
     While,
     dotted,
     last_name,
 )
 from sampler_lint.workspace.project import Module
+
+#: By which the items of a list are taken one after the other.
+_STEPS = frozenset({"pop", "popleft", "rotate"})
 
 
 def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
@@ -82,7 +89,9 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
     return [
         (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
         for found in epoch_loops(model)
-        if goes_by_places(found.inner) or _goes_beside(model, found)
+        if goes_by_places(model, found.inner, found.loop)
+        or _goes_beside(model, found)
+        or sets_beside(model, found)
     ]
 
 
@@ -92,8 +101,18 @@ def _goes_beside(model: Model, found: EpochLoop) -> bool:
     taken: list[Expr] = []
     for scope in found.scopes if kept else ():
         for call in scope.calls:
-            if last_name(call.func) in {"next", "zip"} and _is_in(found, call):
+            if not _is_in(found, call):
+                continue
+            if last_name(call.func) in {"next", "zip"}:
                 taken += call.positional
+            elif isinstance(call.func, Attr) and call.func.name in _STEPS:
+                taken.append(call.func.value)
+        body = [found.loop] if scope is found.loop.scope else scope.body
+        taken += [
+            node.value
+            for node in nodes_in(statements(body))
+            if isinstance(node, Index) and not isinstance(node.key, (Const, Unary))
+        ]
     return any(dotted(each) in kept for each in taken)
 
 
@@ -120,7 +139,9 @@ def _listed_before(model: Model, found: EpochLoop) -> set[str]:
     filled: set[str | None] = set()
     for source, stmt in scope.iterated:
         is_before = stmt is not None and not loop.encloses(stmt) and loop is not stmt
-        if not is_before or found.inner.loader not in model.flow.values(source):
+        if not is_before or not any(
+            found.inner.loader in model.flow.values(part) for part in walk(source)
+        ):
             continue
         if isinstance(stmt, For):
             filled |= {

@@ -32,7 +32,6 @@ from sampler_lint.analysis.values import (
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
     ASKS_KIND,
-    NAMESPACES,
     PROTOCOL,
     SAMPLER_ARGUMENTS,
 )
@@ -42,12 +41,12 @@ from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import unseen
 from sampler_lint.edits.safety.classes import other_epochs
 from sampler_lint.edits.safety.counts import miscounted
-from sampler_lint.edits.safety.meaning import original, scope_at, scopes_of
+from sampler_lint.edits.safety.meaning import scope_at, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.outlines import unread
+from sampler_lint.edits.safety.replaced import patched_by_name, replaced, stored_by_name
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.findings import Refuted
-from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import binder_of, same, self_class, statements, unparse, walk
@@ -68,6 +67,7 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     Store,
     Try,
+    dotted,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -128,11 +128,12 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         or _starts_again(changed, call)
         or _other_branch(changed, call)
         or _still_asked(model, module, changed, call)
-        or _stored_by_name(model, module)
+        or stored_by_name(model, module)
+        or patched_by_name(model, module)
         or _untold(model, module, changed, call)
         or _miscounted(model, module, changed, call)
     )
-    reason = reason or _replaced(model, module, changed)
+    reason = reason or replaced(model, module, changed)
     base = call.func.value if isinstance(call.func, ast.Attribute) else None
     while reason is None and isinstance(base, (ast.Attribute, ast.Name, ast.Subscript)):
         reason = _other(model, module, changed, call, base)
@@ -316,56 +317,6 @@ def _deciding(
         if isinstance(one, FUNCTIONS):
             return
         child = one
-
-
-@remembered
-def _stored_by_name(model: Model, module: Module) -> str | None:
-    """A place that gives variables other values without naming them."""
-    return next(
-        (
-            f"line {node.lineno} may replace a variable"
-            for node in original(model, module).tree.nodes
-            if isinstance(node, ast.Subscript)
-            and isinstance(node.ctx, ast.Store)
-            and isinstance(node.value, ast.Call)
-            and path(node.value.func) in NAMESPACES.called
-        ),
-        None,
-    )
-
-
-def _replaced(model: Model, module: Module, changed: Changed) -> str | None:
-    """A line that puts something else in the place of a ``set_epoch``, or reads what was put there.
-
-    What the fix itself rewrites is no longer there.
-    """
-    stores = _replaced_setters(model, module)
-    for row, start, end in stores:
-        if not any(edit.start < end and start < edit.end for edit in changed.edits):
-            return f"line {row} puts something else in the place of `set_epoch`"
-    if not stores:
-        return None
-    tree = original(model, module).tree
-    for one in tree.nodes:
-        if isinstance(one, ast.Attribute) and one.attr == "set_epoch":
-            above = tree.parents[one]
-            is_called = isinstance(above, ast.Call) and above.func is one
-            if isinstance(one.ctx, ast.Load) and not is_called:
-                return f"line {one.lineno} reads what is in the place of `set_epoch`"
-    return None
-
-
-@remembered
-def _replaced_setters(model: Model, module: Module) -> list[tuple[int, int, int]]:
-    """The statements of a file that assign to a ``set_epoch``: their line, start and end."""
-    tree = original(model, module).tree
-    stores = (
-        (one, tree.statement(one))
-        for one in tree.nodes
-        if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
-        if isinstance(one.ctx, ast.Store)
-    )
-    return [(one.lineno, *tree.spans[stmt or one]) for one, stmt in stores]
 
 
 def _other(
@@ -607,7 +558,9 @@ def _refuses_epoch(model: Model, value: Obj) -> str | None:
         return Refuted(f"`{value.name}.set_epoch` raises an error")
     checks = [s for s in statements(method.body) if getattr(s, "kind", "") == "assert"]
     checks += [s for s in statements(method.body) if isinstance(s, Raise)]
-    if any(map(_asks_itself, checks)):
+    if method.is_generator:
+        return Refuted(f"`{value.name}.set_epoch` is a generator")
+    if any(_asks_itself(check, method) for check in checks):
         return f"`{value.name}.set_epoch` does not take every epoch"
     for store in method.stores:
         if not (isinstance(store.value, Const) and isinstance(store.target, Attr)):
@@ -630,11 +583,11 @@ def rewritten(module: Module, changed: Changed) -> dict[Class, ast.ClassDef]:
     return {cls: node for cls, node in found.items() if isinstance(cls, Class)}
 
 
-def _asks_itself(stmt: Stmt) -> bool:
+def _asks_itself(stmt: Stmt, method: Function) -> bool:
     """Whether a statement hangs on what the object has kept."""
     tests = [each.test for each in stmt.ancestors() if isinstance(each, If)]
     tests += stmt.parts if isinstance(stmt, Simple) else []
-    return any(isinstance(part, Attr) for test in tests for part in walk(test))
+    return any(dotted(part) == method.self_name for test in tests for part in walk(test))
 
 
 def _lacks(model: Model, value: Value, name: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from sampler_lint.domain.concepts import EPOCH
+from sampler_lint.domain.concepts import EPOCH, GENERATORS, LOGS, SEED, SEEDS_ONE, SETS_EPOCH
+from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.classes import (
     AROUND,
@@ -13,13 +14,15 @@ from sampler_lint.edits.safety.classes import (
     forgotten,
     not_followed,
     overriding,
+    seeded_beside,
 )
 from sampler_lint.edits.safety.meaning import scope_at
 from sampler_lint.edits.safety.receivers import rewritten
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.fixing import apply_edits
-from sampler_lint.syntax.nodes import Class, Function
+from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.nodes import Attr, Bin, Class, Function
 from sampler_lint.workspace.project import Module
 
 
@@ -35,6 +38,8 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
                 return f"`{own}` may change what is stored or read"
             if reason := not_followed(model, cls):
                 return reason
+            if reason := seeded_beside(model, cls, _new_seeds(model, changed, cls, node)):
+                return reason
             if model.flow.method(cls, "set_epoch") is None:
                 continue
             written = [*_epochs(changed, node)]
@@ -44,6 +49,8 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
             for each in (cls, *model.flow.subclasses(cls)):
                 if any(_raises_now(model, each, texts, around_shard=one) for one in AROUND):
                     return f"`{each.name}` stops with an error in a run"
+            if (written or _stores_epoch(changed, node)) and _drifts(model, cls):
+                return f"a pass of `{cls.name}` rests on those before it"
             if reason := _same_order(model, cls, texts, written):
                 return reason
     return None
@@ -56,6 +63,33 @@ def _epochs(changed: Changed, cls: ast.ClassDef) -> Iterator[ast.AST]:
         is_read = isinstance(getattr(node, "ctx", None), ast.Load) and changed.is_written(node)
         if is_read and isinstance(name, str) and (name == "set_epoch" or EPOCH.says(name)):
             yield node
+
+
+def _new_seeds(model: Model, changed: Changed, cls: Class, node: ast.ClassDef) -> set[str]:
+    """The seeds by which the fix has a class draw its order, as it did not before."""
+    passing = reach(model, cls, "__iter__", "__next__").functions
+    before = {read.name for method in passing for read in method.reads}
+    return {
+        one.attr
+        for one in ast.walk(node)
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load)
+        if SEED.says(one.attr) and one.attr not in before and changed.is_written(one)
+    }
+
+
+def _stores_epoch(changed: Changed, cls: ast.ClassDef) -> bool:
+    """Whether the fix has a class keep the epoch."""
+    return any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(cls)
+        if EPOCH.says(getattr(node, "attr", "")) and changed.is_written(node)
+    )
+
+
+def _drifts(model: Model, cls: Class) -> bool:
+    """Whether passes of the class go on from one another as it is: they are no repeats."""
+    trials = [model.epoch_trial(cls, around_shard=one, mixes=True) for one in AROUND]
+    return any(one is not None and one.drifts for one in trials)
 
 
 def _methods_with(module: Module, changed: Changed, written: list[ast.AST]) -> Iterator[Function]:
@@ -86,6 +120,8 @@ def _same_order(
     known = [one for one in trials if one is not None and not one.raises]
     if any(one.drifts for one in known):
         return f"a pass of `{cls.name}` would rest on those before it"
+    if reason := _other_count(model, cls, written):
+        return reason
     if any(one.changes and not one.lumps for one in known):
         return None
     if any(one.draws or one.frozen for one in known):
@@ -93,3 +129,25 @@ def _same_order(
     if any(getattr(one, "attr", "") == "set_epoch" for one in written):
         return None  # what is told it is looked at for itself
     return f"it is not known what the epochs of `{cls.name}` come to"
+
+
+def _other_count(model: Model, cls: Class, written: list[ast.AST]) -> str | None:
+    """A number that a class makes of the epoch for itself, where the fix hands on the epoch."""
+    setter = model.flow.method(cls, "set_epoch")
+    if not isinstance(setter, Function) or not any(
+        getattr(one, "attr", "") == "set_epoch" for one in written
+    ):
+        return None
+    for method in reach(model, cls, "__iter__", "__next__").functions:
+        tells = [c for c in method.calls if SEEDS_ONE.is_call(c) or GENERATORS.is_call(c)]
+        tells += [c for c in method.calls if SETS_EPOCH.is_call(c) or LOGS.is_call(c)]
+        told = {id(part) for call in tells for arg in call.args for part in walk(arg.value)}
+        for read in method.reads:
+            if EPOCH.says(read.name) and self_class(read.value) and id(read) not in told:
+                return f"`{cls.name}` goes by the epoch itself"
+    for store in setter.stores:
+        given = walk(store.value) if store.value is not None else ()
+        is_epoch = isinstance(store.target, Attr) and EPOCH.says(store.target.name)
+        if is_epoch and any(isinstance(part, Bin) for part in given):
+            return f"`{cls.name}` counts epochs in another way"
+    return None

@@ -19,7 +19,7 @@ from sampler_lint.domain.seeds import constructions, is_seed_name, spelled_seedi
 from sampler_lint.domain.signatures import never_in, refuser
 from sampler_lint.domain.stored_outside import outside_stores
 from sampler_lint.edits.safety.callers import is_wrapped, unseen_call
-from sampler_lint.edits.safety.classes import not_followed
+from sampler_lint.edits.safety.classes import not_followed, seeded_beside
 from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class
 from sampler_lint.edits.safety.meaning import always, scope_at, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
@@ -45,6 +45,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    If,
     Index,
     Name,
     Scope,
@@ -187,6 +188,16 @@ class Values:
             if reason := self._passed_twice(call, keyword):
                 return reason
         for name, value, before in self._arguments(call):
+            if is_seed_name(name) and self._changed.is_altered(value):
+                was = self._changed.back.get(call)
+                made = (
+                    constructed(self._model, self._module, was)
+                    if isinstance(was, ast.Call)
+                    else None
+                )
+                cls = made.cls if made is not None else None
+                if isinstance(cls, Class) and (reason := seeded_beside(self._model, cls, {name})):
+                    return reason
             if not (is_seed_name(name) and self._is_new(value)):
                 continue
             reason = self._seed(value) or self._chosen(value, before) or self._unheeded(call)
@@ -234,7 +245,9 @@ class Values:
         if before is None or where is None:
             return None
         literal = only(self._model.flow, expression(before, *where), Hop.ASSIGNED)
-        if isinstance(literal, Const) and literal.value:
+        around = where[1].ancestors() if where[1] is not None else ()
+        is_choice = any(isinstance(one, If) and one.orelse for one in around)
+        if isinstance(literal, Const) and (literal.value or is_choice):
             return f"the seed `{ast.unparse(before)}` may be meant"
         return None
 
@@ -282,6 +295,7 @@ class Values:
             or set_elsewhere(self._model, self._module, value)
             or self._rebound(value, scope, stmt)
             or self._asked_for(value)
+            or self._told_apart(value)
             or self._of_one_command(value, scope)
             or self._passed_elsewhere(value, seed)
             or self._unpassed(value, seed)
@@ -320,6 +334,17 @@ class Values:
             asked = name.value if isinstance(name, ast.Constant) else None
             if (ast.unparse(call.args[0]), asked) in read:
                 return f"line {call.lineno} asks whether `{asked!s}` is there"
+        return None
+
+    def _told_apart(self, value: ast.expr) -> str | None:
+        """A test of the number itself: some of them may not be meant as a seed."""
+        read = {ast.unparse(o) for o in ast.walk(value) if isinstance(o, (ast.Attribute, ast.Name))}
+        for node in self._tree.nodes:
+            if isinstance(node, ast.Compare) and ast.unparse(node.left) in read:
+                other = node.comparators[0]
+                other = other.operand if isinstance(other, ast.UnaryOp) else other
+                if isinstance(other, ast.Constant) and isinstance(other.value, int):
+                    return f"line {node.lineno} tells seeds apart"
         return None
 
     def _of_one_command(self, value: ast.expr, scope: Scope) -> str | None:

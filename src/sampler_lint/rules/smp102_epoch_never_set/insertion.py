@@ -17,7 +17,7 @@ from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name, imported_as, is_unnamed, means_the_same, text_of
 from sampler_lint.rules.smp102_epoch_never_set.setters import keeps_given
-from sampler_lint.syntax.navigation import binder_of, statements, walk
+from sampler_lint.syntax.navigation import binder_of, expressions, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -34,6 +34,7 @@ from sampler_lint.syntax.nodes import (
     Simple,
     Stmt,
     While,
+    last_name,
 )
 from sampler_lint.workspace.project import Module
 
@@ -83,8 +84,17 @@ def goes_on_before(loop: Loop, place: int) -> bool:
 
 
 def goes_over_again(model: Model, found: EpochLoop) -> bool:
-    """Whether a turn of the loop makes the same pass once more, by another call."""
-    others = [other for other in epoch_loops(model) if other.inner == found.inner]
+    """Whether a turn of the loop makes the same pass once more, by another call or in a chain."""
+    near = [other for other in epoch_loops(model) if other.inner.stmt is found.inner.stmt]
+    sources = {id(o.inner.source) for o in near if o.inner.loader is found.inner.loader}
+    for whole in expressions(found.inner.stmt):
+        for call in (part for part in walk(whole) if isinstance(part, Call)):
+            if (
+                last_name(call.func) == "chain"
+                and len({id(arg) for arg in call.positional} & sources) > 1
+            ):
+                return True
+    others = [other for other in near if other.inner == found.inner]
     return any(
         other.loop is found.loop
         and other.calls != found.calls

@@ -1,0 +1,222 @@
+"""Whether a turn of an epoch loop sets what it reads beside what another turn has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.domain.concepts import ASKS_KIND, ITERATES
+from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import passes
+from sampler_lint.syntax.navigation import children, expressions, nodes_in, statements, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    AugAssign,
+    Call,
+    Comp,
+    Compare,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Loop,
+    Name,
+    Scope,
+    Stmt,
+    Unary,
+    Yield,
+    dotted,
+    last_name,
+)
+
+_GROWS = frozenset({"append", "extend", "add", "update", "put", "insert"})
+#: What makes one of all items, each at its place.
+_JOINS = frozenset(
+    {
+        *("array", "as_tensor", "asarray", "cat", "concat", "concatenate", "hstack", "stack"),
+        *("tensor", "vstack"),
+    }
+)
+_EQUAL = frozenset(
+    {
+        *("allclose", "array_equal", "assertEqual", "assert_allclose", "assert_array_equal"),
+        *("assert_close", "assert_equal", "equal", "isclose"),
+    }
+)
+
+
+def sets_beside(model: Model, found: EpochLoop) -> bool:
+    """Whether what is read in a turn is asked to be, paired with or added to that of another.
+
+    Or a turn hands out the pass before it is read.
+    """
+    stmt = found.inner.stmt
+    if any(_is_handed_out(each) for whole in expressions(stmt) for each in walk(whole)):
+        return True
+    scopes = {p.scope for p in passes(model) if p.loader is found.inner.loader} | found.scopes
+    return any(_Turn(model, found, scope).sets_beside() for scope in scopes)
+
+
+def _is_handed_out(node: Expr) -> bool:
+    value = node.value if isinstance(node, Yield) and not node.delegates else None
+    return any(
+        (isinstance(part, Call) and last_name(part.func) == "iter")
+        or (isinstance(part, Comp) and part.kind == "GeneratorExp" and part is value)
+        for part in (walk(value) if value is not None else ())
+    )
+
+
+class _Turn:
+    """What one scope does in a turn of a loop."""
+
+    def __init__(self, model: Model, found: EpochLoop, scope: Scope) -> None:
+        loop = found.loop
+        self.stmts: list[Stmt] = [*statements([loop] if scope is loop.scope else scope.body)]
+        self.scope, self.model, self.loader = scope, model, found.inner.loader
+        self.sets: dict[str, list[Assign]] = {}
+        for stmt in self.stmts:
+            for target in stmt.targets if isinstance(stmt, Assign) else ():
+                for part in walk(target):
+                    if (name := dotted(part)) is not None and isinstance(stmt, Assign):
+                        self.sets.setdefault(name, []).append(stmt)
+        self.calls = [call for call in scope.calls if call.stmt in {*self.stmts}]
+        self.read: set[str] = set()
+        self.since: dict[str, int] = {}
+        self.bound = {
+            name
+            for stmt in self.stmts
+            if isinstance(stmt, For) and stmt is not loop
+            for part in walk(stmt.target)
+            if (name := dotted(part)) is not None
+        }
+        inside = {*self.stmts}
+        self.kept = {
+            name
+            for stmt in (statements(scope.body) if scope is loop.scope else ())
+            if isinstance(stmt, Assign) and stmt not in inside
+            if any(map(self._takes_out, walk(stmt.value)))
+            for target in stmt.targets
+            if (name := dotted(target)) is not None
+            and name not in self.sets
+            and self.loader not in model.flow.values(target)
+        }
+        self._follow(loop)
+        self.grown = {
+            name
+            for call in self.calls
+            if isinstance(call.func, Attr) and call.func.name in _GROWS and self._is_read(call)
+            if (name := dotted(call.func.value)) is not None and name not in self.sets
+        }
+
+    def _follow(self, loop: Loop) -> None:
+        """Find what is made of batches, and from where on."""
+        for stmt in self.stmts:
+            if isinstance(stmt, For) and stmt is not loop and self._is_read(stmt.iter):
+                self._add(stmt, self._names(stmt))
+        before = -1
+        while len(self.read) > before:
+            before = len(self.read)
+            for stmt in self.stmts:
+                value = stmt.value if isinstance(stmt, (Assign, AugAssign)) else None
+                if value is not None and self._is_read(value):
+                    self._add(stmt, self._names(stmt))
+            for call in self.calls:
+                if isinstance(call.func, Attr) and call.func.name in _GROWS and call.stmt:
+                    name = dotted(call.func.value)
+                    if name is not None and any(self._is_read(arg.value) for arg in call.args):
+                        self._add(call.stmt, {name})
+
+    def _add(self, stmt: Stmt, names: set[str]) -> None:
+        for name in names:
+            self.since[name] = min(stmt.order, self.since.get(name, stmt.order))
+        self.read |= names
+
+    def _names(self, stmt: Stmt) -> set[str]:
+        targets: list[Expr] = stmt.targets if isinstance(stmt, Assign) else []
+        if isinstance(stmt, (For, AugAssign)):
+            targets = [stmt.target]
+        return {name for each in targets for part in walk(each) if (name := dotted(part))}
+
+    def _is_read(self, expr: Expr) -> bool:
+        if dotted(expr) in self.read or self._gives_batches(expr):
+            return True
+        if isinstance(expr, Call) and (ASKS_KIND.is_call(expr) or last_name(expr.func) == "len"):
+            return False
+        if isinstance(expr, Attr) and self._gives_batches(expr.value):
+            return False  # its data
+        return any(map(self._is_read, children(expr)))
+
+    def _takes_out(self, node: Expr) -> bool:
+        """Whether an expression goes over what gives batches."""
+        if isinstance(node, Comp):
+            return any(map(self._is_read, node.iters))
+        over = node.positional if isinstance(node, Call) and ITERATES.is_call(node) else []
+        return any(map(self._is_read, over))
+
+    def _gives_batches(self, expr: Expr) -> bool:
+        is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site
+        return is_named and self.loader in self.model.flow.values(expr)
+
+    def sets_beside(self) -> bool:
+        """Whether something of another turn is set beside something of this one."""
+        for stmt in self.stmts:
+            for node in nodes_in([stmt]):
+                if any(self._is_of_another(each, stmt) for each in _beside(node)):
+                    return True
+            if isinstance(stmt, AugAssign) and isinstance(stmt.value, Call):
+                name = dotted(stmt.target)
+                joins = last_name(stmt.value.func) in _JOINS and self._is_read(stmt.value)
+                if joins and name not in self.sets:
+                    return True
+        return any(
+            arg.stars == 1 and dotted(arg.value) in self.grown
+            for call in self.scope.calls
+            for arg in (call.args if last_name(call.func) == "zip" else ())
+        )
+
+    def _is_of_another(self, expr: Expr, use: Stmt) -> bool:
+        """Whether an expression is what a turn has read, and another one finds."""
+        name = dotted(expr)
+        if name in self.kept:
+            return True
+        if name is None or name not in self.read or name in self.bound:
+            return False
+        made = self.sets.get(name, [])
+        parts = (part for each in made for part in walk(each.value))
+        if any(isinstance(p, Index) and dotted(p.value) in self.grown for p in parts):
+            return True  # what was listed last
+        return bool(made) and all(self._is_kept(name, each, use) for each in made)
+
+    def _is_kept(self, name: str, made: Assign, use: Stmt) -> bool:
+        if made.order > use.order and not use.encloses(made):
+            return True
+        if any(self.since.get(dotted(p) or "", -1) >= made.order for p in walk(made.value)):
+            return True  # of what a turn before has filled
+        for around in made.ancestors():
+            if not isinstance(around, If):
+                continue
+            if any(dotted(part) == name for part in walk(around.test)):
+                return True
+            if around.encloses(use) and around is not use:
+                blocks = (around.body, around.orelse)
+                mine = [any(one.encloses(made) for one in block) for block in blocks]
+                its = [any(one.encloses(use) for one in block) for block in blocks]
+                if mine != its:
+                    return True
+        return False
+
+
+def _beside(node: Expr) -> Iterator[Expr]:
+    """What is asked to be equal to another thing that is read, or is paired with it."""
+    if isinstance(node, Compare) and {*node.ops} & {"Eq", "NotEq"}:
+        sides = [node.left, *node.rights]
+        if not any(isinstance(side, Const) for side in sides):
+            yield from sides
+    elif isinstance(node, Index) and not isinstance(node.key, (Const, Unary)):
+        yield node.value
+    elif isinstance(node, Call):
+        name = last_name(node.func)
+        if name in _EQUAL or name == "zip":
+            yield from (arg.value for arg in node.args)

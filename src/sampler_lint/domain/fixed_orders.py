@@ -20,8 +20,8 @@ from sampler_lint.analysis.origins import (
     origins,
 )
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Ext, Lit, Obj, Unknown
-from sampler_lint.catalog.torch import MAP_STYLE
+from sampler_lint.analysis.values import Ext, Lit, Obj, Unknown, Value
+from sampler_lint.catalog.torch import MAP_STYLE, SEQUENTIAL_SAMPLER
 from sampler_lint.domain.concepts import (
     DRAW,
     EVALUATES,
@@ -242,7 +242,7 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
     passed = as_passed(model.flow, sampler, loader.through)
     site = loader.site if passed is sampler or loader.through is None else loader.through
     values = model.flow.values(passed) if passed is not None else ()
-    if not any(isinstance(value, Lit) and value.value is None for value in values):
+    if not any(map(_goes_in_turn, values)):
         return None
     data = model.flow.argument(loader, "dataset")
     asked = [each for each in (passed, data) if each is not None]
@@ -250,7 +250,11 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
         return None
     here = site.scope, ways(model, site, asked) or []
     for scope, found in (here, *_ways_back(model, passed)):
-        bare = [w for w in found if w.values[0].none and not any(v.none for v in w.values[1:])]
+        bare = [
+            way
+            for way in found
+            if _is_bare(model, way) and not any(value.none for value in way.values[1:])
+        ]
         has_own = any(_shuffles_alone(model, way) for way in found)
         for one, other in product(found, bare):
             apart, origin = one.apart(other), one.values[0].origin
@@ -270,6 +274,20 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
                 ):
                     return value
     return None
+
+
+def _goes_in_turn(sampler: Value) -> bool:
+    """Whether it is no sampler, or torch's that goes through the dataset as it is."""
+    if isinstance(sampler, Lit):
+        return sampler.value is None
+    return isinstance(sampler, Obj) and sampler.cls == SEQUENTIAL_SAMPLER
+
+
+def _is_bare(model: Model, way: Way) -> bool:
+    """Whether a way gives nothing that shuffles, for certain."""
+    first = way.values[0]
+    given = model.flow.values(first.origin) if first.origin is not None else ()
+    return bool(first.none) or (bool(given) and all(map(_goes_in_turn, given)))
 
 
 def _is_joined(model: Model, scope: Scope, site: Call, bare: Way, apart: set[Expr]) -> bool:
@@ -471,7 +489,12 @@ def _items(model: Model, found: Reach) -> Iterator[tuple[str, Index]]:
 
 
 def _without_view(source: Expr) -> Expr:
-    """The table of pandas whose rows are taken by one of its views: ``self.table.iloc[index]``."""
+    """The table of pandas whose rows are taken by one of its views: ``self.table.iloc[index]``.
+
+    All parts that one takes them of: ``self.parts[number][index]``.
+    """
+    while isinstance(source, Index):
+        source = source.value
     if isinstance(source, Attr) and source.name in {"iloc", "loc", "iat", "at", "values"}:
         return source if self_class(source.value) is not None else source.value
     return source

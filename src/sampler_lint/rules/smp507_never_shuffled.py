@@ -7,18 +7,21 @@ from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.values import FuncRef, Obj
+from sampler_lint.analysis.origins import as_passed
+from sampler_lint.analysis.values import FuncRef, Lit, Obj
 from sampler_lint.domain.concepts import ORDERS
 from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.copies import changes_of
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epoch_calls import calls_for, epoch_samplers
 from sampler_lint.domain.epochs import (
+    EpochLoop,
     feeds_training,
     is_named_after_training,
     loops_over,
     pass_trains,
     trained_with,
+    trains,
 )
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import is_setting_of, looks_up, shuffled_by_processes
@@ -121,6 +124,7 @@ class NeverShuffled(Rule):
             if built is None or not (any(trained) or is_named):
                 continue
             name = dotted(sampler)
+            none = any(isinstance(v, Lit) for v in model.passed_to(loader, "sampler"))
             advice = f"pass `shuffle={name} is None`" if name else "pass `shuffle=True` there"
             safe = (
                 bool(trained)
@@ -132,8 +136,8 @@ class NeverShuffled(Rule):
             yield Suspect(
                 model.module_of(loader.site.scope),
                 loader.site.func,
-                f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is None, as in "
-                f"a single process",
+                f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is "
+                f"{'None' if none else 'a `SequentialSampler`'}, as in a single process",
                 why=(Related(model.place_of(built), "this sampler shuffles"),),
                 fix=partial(
                     shuffle_without,
@@ -142,10 +146,12 @@ class NeverShuffled(Rule):
                     shuffle=shuffle,
                     applicability=Applicability.SAFE if safe else Applicability.UNSAFE,
                     why=_MEANT,
-                ),
+                )
+                if none
+                else None,
                 grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
                 effect="training then reads the samples in one order in every epoch",
-                advice=advice,
+                advice=advice if none else "use a `RandomSampler` there",
             )
 
 
@@ -377,13 +383,21 @@ def _is_trained_with_alone(model: Model, loader: Obj) -> bool:
         )
     return feeds_training(model, loader) is True and any(
         isinstance(loop.inner.stmt, For)  # a comprehension trains nothing, whatever is around
-        and pass_trains(model, loop.inner)
+        and trains(model, loop)
         and all(
             not isinstance(value, Obj) or reads_in_turn(model, value)
-            for value in model.flow.values(loop.inner.source)
+            for value in model.flow.values(_source(model, loop))
         )
         for loop in loops_over(model, loader)
     )
+
+
+def _source(model: Model, loop: EpochLoop) -> Expr:
+    """What a pass is over, as the calls that lead to it pass it on: others pass other loaders."""
+    source = loop.inner.source
+    for call in reversed(loop.calls):
+        source = as_passed(model.flow, source, call) or source
+    return source
 
 
 def _is_chosen(model: Model, site: Call, data: Expr) -> bool:

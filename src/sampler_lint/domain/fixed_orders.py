@@ -33,7 +33,7 @@ from sampler_lint.domain.concepts import (
     called_name,
 )
 from sampler_lint.domain.conditions import is_settled
-from sampler_lint.domain.datasets import is_iterable, orders_itself, wholes
+from sampler_lint.domain.datasets import is_iterable, is_part, orders_itself, wholes
 from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
     Reach,
@@ -394,10 +394,15 @@ def may_be_drawn_again(model: Model, call: Call) -> bool:
 def looks_up(model: Model, dataset: Expr) -> bool:
     """Whether the dataset certainly looks samples up by their index, in no order of its own.
 
-    So does a part that torch takes of one.
+    So does a part that torch takes of one, or of what is not known.
     """
     found = [dataset] if built_classes(model, dataset) else [*wholes(model, dataset)]
-    return bool(found) and all(_looks_up(model, each) for each in found)
+    is_any = is_part(model, dataset)
+    return bool(found) and all(
+        _looks_up(model, each)
+        or (is_any and not any(isinstance(c, Class) for c in built_classes(model, each) or ()))
+        for each in found
+    )
 
 
 def _looks_up(model: Model, dataset: Expr) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint import catalog
+from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.origins import as_passed
+from sampler_lint.analysis.origins import read_parameter
 from sampler_lint.analysis.values import FuncRef, Lit, Obj
 from sampler_lint.domain.concepts import ORDERS
 from sampler_lint.domain.conditions import contradict, excludes
@@ -15,7 +16,6 @@ from sampler_lint.domain.copies import changes_of
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epoch_calls import calls_for, epoch_samplers
 from sampler_lint.domain.epochs import (
-    EpochLoop,
     feeds_training,
     is_named_after_training,
     loops_over,
@@ -35,6 +35,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import (
     Call,
@@ -196,15 +197,20 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and not _is_told_how(model, site, data)
             and not any(goes_by_places(loop.inner) for loop in loops_over(model, loader))
         ):
+            told = [*model.samplers_of(loader)]
+            shuffle = model.flow.argument(loader, "shuffle")
             yield Suspect(
                 module,
                 site.func,
                 f"nothing shuffles this `{loader.name}`, which trains",
-                fix=partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
+                why=tuple(
+                    Related(model.place_of(each), "this is told not to shuffle") for each in told
+                ),
+                fix=None if told else partial(_shuffle, site, shuffle),
                 grade=Grade.LIKELY,
                 effect=f"every epoch reads the samples of `{unparse(data)}` in their order, in the "
                 f"same batches",
-                advice="pass `shuffle=True`",
+                advice="have its sampler shuffle" if told else "pass `shuffle=True`",
             )
 
 
@@ -382,22 +388,29 @@ def _is_trained_with_alone(model: Model, loader: Obj) -> bool:
             for found in passes_over_shared(model)
         )
     return feeds_training(model, loader) is True and any(
-        isinstance(loop.inner.stmt, For)  # a comprehension trains nothing, whatever is around
+        # A comprehension trains nothing, whatever is around.
+        (isinstance(loop.inner.stmt, For) or loop.is_restart)
         and trains(model, loop)
         and all(
             not isinstance(value, Obj) or reads_in_turn(model, value)
-            for value in model.flow.values(_source(model, loop))
+            for source in _handing(model, loader, loop.inner.source)
+            for value in model.flow.values(source)
         )
         for loop in loops_over(model, loader)
     )
 
 
-def _source(model: Model, loop: EpochLoop) -> Expr:
-    """What a pass is over, as the calls that lead to it pass it on: others pass other loaders."""
-    source = loop.inner.source
-    for call in reversed(loop.calls):
-        source = as_passed(model.flow, source, call) or source
-    return source
+def _handing(model: Model, loader: Obj, source: Expr) -> Iterator[Expr]:
+    """What hands a loader on to a pass; other calls of the functions between hand on others."""
+
+    def given(expr: Expr) -> Iterator[Expr]:
+        read = read_parameter(expr)
+        for call in model.flow.callers(read[0]) if read is not None else ():
+            arg = passed(*read, model.flow.as_made(call)) if read is not None else None
+            if isinstance(arg, Expr) and any(map(loader.may_be, model.flow.values(arg))):
+                yield arg
+
+    return (each for each in closure([source], given) if not any(given(each)))
 
 
 def _is_chosen(model: Model, site: Call, data: Expr) -> bool:

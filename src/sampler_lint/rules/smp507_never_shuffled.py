@@ -21,7 +21,6 @@ from sampler_lint.domain.epochs import (
     loops_over,
     pass_trains,
     trained_with,
-    trains,
 )
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import is_setting_of, looks_up, shuffled_by_processes
@@ -31,6 +30,7 @@ from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
 from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.steps import takes_and_steps
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -46,6 +46,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     If,
+    Scope,
     dotted,
 )
 
@@ -390,13 +391,28 @@ def _is_trained_with_alone(model: Model, loader: Obj) -> bool:
     return feeds_training(model, loader) is True and any(
         # A comprehension trains nothing, whatever is around.
         (isinstance(loop.inner.stmt, For) or loop.is_restart)
-        and trains(model, loop)
+        and (pass_trains(model, loop.inner) or _hands_on_to_steps(model, loader, loop.inner.scope))
         and all(
             not isinstance(value, Obj) or reads_in_turn(model, value)
             for source in _handing(model, loader, loop.inner.source)
             for value in model.flow.values(source)
         )
         for loop in loops_over(model, loader)
+    )
+
+
+def _hands_on_to_steps(model: Model, loader: Obj, scope: Scope) -> bool:
+    """Whether a generator hands a loader's batches on to where an optimizer steps with them."""
+    return (
+        isinstance(scope, Function)
+        and scope.is_generator
+        and any(
+            takes_and_steps(model, call)
+            for call in model.flow.callers(scope)
+            if any(
+                loader.may_be(value) for arg in call.args for value in model.flow.values(arg.value)
+            )
+        )
     )
 
 

@@ -59,19 +59,20 @@ class NeverShuffled(Rule):
 
     What it does:
         Reports a training loader that gets a shuffling sampler if there are several processes, but
-        `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`). Not reported where
-        the sampler depends on something other than processes or devices, such as a flag for
-        evaluation (any other setting is about processes where it decides on a `DistributedSampler`
-        that asks how many there are), and for evaluation loaders, datasets that order themselves
-        and iterable datasets. Reports a `DistributedSampler(..., shuffle=False)` for a training
-        loader, too, where one process gets a sampler or loader over the same data that shuffles;
-        and a training loader of one process without `shuffle`, where one of the same name has a
-        shuffling sampler for several. Only `likely` where the loader or its function is named after
-        training, but no training loop over it is found. Reports as `likely` a training loader that
-        has no sampler at all and does not shuffle, or has `DistributedSampler(..., shuffle=False)`
-        and tells it the epoch, over a dataset whose class is known and which looks samples up by
-        index, or a part that torch takes of one. Not reported where the function builds a sampler
-        or another loader over that dataset that may shuffle: then the choice was deliberate.
+        `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`), or a
+        `SequentialSampler` there. Not reported where the sampler depends on something other than
+        processes or devices, such as a flag for evaluation (any other setting is about processes
+        where it decides on a `DistributedSampler` that asks how many there are), and for evaluation
+        loaders, datasets that order themselves and iterable datasets. Reports a
+        `DistributedSampler(..., shuffle=False)` for a training loader, too, where one process gets
+        a sampler or loader over the same data that shuffles; and a training loader of one process
+        without `shuffle`, where one of the same name has a shuffling sampler for several. Only
+        `likely` where the loader or its function is named after training, but no training loop over
+        it is found. Reports as `likely` a training loader that has no sampler at all and does not
+        shuffle (or one that is told not to), or has `DistributedSampler(..., shuffle=False)` and
+        tells it the epoch, over a dataset whose class is known and which looks samples up by index,
+        or a part that torch takes of one. Not reported where the function builds a sampler or
+        another loader over that dataset that may shuffle: then the choice was deliberate.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the

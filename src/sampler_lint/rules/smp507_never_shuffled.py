@@ -295,7 +295,9 @@ def _in_one(model: Model) -> Iterator[Suspect]:
             site.func,
             f"nothing shuffles this `{loader.name}`, which trains in a single process",
             why=(Related(model.place_of(sampler), "this shuffles the data in several"),),
-            fix=partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
+            fix=None
+            if any(model.samplers_of(loader))
+            else partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
             effect="training then reads the samples in one order in every epoch",
             advice="pass `shuffle=True`",
         )

@@ -260,6 +260,8 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
             apart, origin = one.apart(other), one.values[0].origin
             if not apart or any(is_settled(model, test, scope) for test in apart):
                 continue  # one of the two ways is never gone
+            if has_own and not other.values[0].none:
+                continue  # another way of one process shuffles: this one is asked not to
             if _is_joined(model, scope, site, other, apart):
                 continue
             for value in model.flow.values(origin) if origin is not None else ():

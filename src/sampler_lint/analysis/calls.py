@@ -62,9 +62,11 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Index,
+    Map,
     Name,
     Param,
     Scope,
+    Seq,
     last_name,
 )
 from sampler_lint.workspace.project import Project
@@ -169,6 +171,8 @@ class Calls(Passing):
             self._add(var, TupleType(names) if names else ExtObj(dotted, call))
         elif dotted in _DICTS or (dotted in _KEEPS_KEYWORDS and not call.positional):
             self._add(var, Table(call))
+        elif dotted == "dict.fromkeys" and len(call.positional) == 2:
+            self._add(var, Table(_with_keys(call)))
         elif dotted == "getattr" and len(call.positional) >= 2:
             self._apply_getattr(call, var)
         elif dotted == "importlib.import_module" and call.positional:
@@ -598,3 +602,12 @@ def _is_by_key(func: Expr, function: Function) -> bool:
         func = func if assigned is None else assigned
     key = func.key if isinstance(func, Index) else None
     return isinstance(key, Name) and function.param(key.id) is not None
+
+
+def _with_keys(call: Call) -> Map:
+    """The display that ``dict.fromkeys(keys, value)`` stands for."""
+    keys, value = call.positional
+    made = Map.at(call)
+    made.scope = call.scope
+    made.items = [(key, value) for key in (keys.items if isinstance(keys, Seq) else [keys])]
+    return made

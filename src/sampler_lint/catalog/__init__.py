@@ -91,6 +91,10 @@ GENERATOR_MAKERS = {"numpy": "RandomState", "random": "Random"}
 
 #: The methods that make a shard, or a stream, of what `datasets` opened.
 OF_STREAMS = frozenset({"shard", "to_iterable_dataset"})
+#: The functions of `datasets` that give a rank its part.
+SPLITS_BY_NODE = frozenset(
+    f"datasets.{module}split_dataset_by_node" for module in ("", "distributed.")
+)
 
 #: The parts of webdataset that list every shard once, those that draw them at random, for ever, and
 #: its loaders.

@@ -29,6 +29,8 @@ DEMANDS_DATA_SOURCE = Span(before="2.1")
 #: Datasets that hold nothing but what a class derived from them keeps.
 BARE_DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "IterableDataset"})
 
+SEQUENTIAL_SAMPLER = TORCH_DATA + "SequentialSampler"
+
 #: Datasets that look samples up by their index.
 MAP_STYLE = ("torchvision.datasets.", TORCH_DATA + "TensorDataset")
 
@@ -95,7 +97,7 @@ FRAMEWORK = Framework(
             ),
         ),
         KnownClass(
-            TORCH_DATA + "SequentialSampler",
+            SEQUENTIAL_SAMPLER,
             "sampler",
             base=TORCH_DATA + "Sampler",
             params=("data_source",),

@@ -347,6 +347,20 @@ def is_subset(model: Model, call: Call) -> bool:
     )
 
 
+def is_part(model: Model, dataset: Expr) -> bool:
+    """Whether what is set for a dataset certainly is torch's part of one, which looks samples up.
+
+    Of what it is a part may not be known.
+    """
+    values = model.flow.values(dataset) - {Lit(None, "NoneType")}
+    return bool(values) and all(
+        isinstance(value, ExtObj)
+        and value.dotted.startswith(TORCH_DATA)
+        and value.dotted.endswith(".Subset")
+        for value in values
+    )
+
+
 def _overlap(one: Expr, other: Expr) -> bool:
     """Whether two arguments name the same thing and no text tells them apart.
 

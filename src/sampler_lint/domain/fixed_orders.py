@@ -20,8 +20,8 @@ from sampler_lint.analysis.origins import (
     origins,
 )
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Ext, Lit, Obj, Unknown
-from sampler_lint.catalog.torch import MAP_STYLE
+from sampler_lint.analysis.values import Ext, Lit, Obj, Unknown, Value
+from sampler_lint.catalog.torch import MAP_STYLE, SEQUENTIAL_SAMPLER
 from sampler_lint.domain.concepts import (
     DRAW,
     EVALUATES,
@@ -33,7 +33,7 @@ from sampler_lint.domain.concepts import (
     called_name,
 )
 from sampler_lint.domain.conditions import is_settled
-from sampler_lint.domain.datasets import is_iterable, orders_itself, wholes
+from sampler_lint.domain.datasets import is_iterable, is_part, orders_itself, wholes
 from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
     Reach,
@@ -242,7 +242,7 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
     passed = as_passed(model.flow, sampler, loader.through)
     site = loader.site if passed is sampler or loader.through is None else loader.through
     values = model.flow.values(passed) if passed is not None else ()
-    if not any(isinstance(value, Lit) and value.value is None for value in values):
+    if not any(map(_goes_in_turn, values)):
         return None
     data = model.flow.argument(loader, "dataset")
     asked = [each for each in (passed, data) if each is not None]
@@ -250,12 +250,18 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
         return None
     here = site.scope, ways(model, site, asked) or []
     for scope, found in (here, *_ways_back(model, passed)):
-        bare = [w for w in found if w.values[0].none and not any(v.none for v in w.values[1:])]
+        bare = [
+            way
+            for way in found
+            if _is_bare(model, way) and not any(value.none for value in way.values[1:])
+        ]
         has_own = any(_shuffles_alone(model, way) for way in found)
         for one, other in product(found, bare):
             apart, origin = one.apart(other), one.values[0].origin
             if not apart or any(is_settled(model, test, scope) for test in apart):
                 continue  # one of the two ways is never gone
+            if has_own and not other.values[0].none:
+                continue  # another way of one process shuffles: this one is asked not to
             if _is_joined(model, scope, site, other, apart):
                 continue
             for value in model.flow.values(origin) if origin is not None else ():
@@ -270,6 +276,20 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
                 ):
                     return value
     return None
+
+
+def _goes_in_turn(sampler: Value) -> bool:
+    """Whether it is no sampler, or torch's that goes through the dataset as it is."""
+    if isinstance(sampler, Lit):
+        return sampler.value is None
+    return isinstance(sampler, Obj) and sampler.cls == SEQUENTIAL_SAMPLER
+
+
+def _is_bare(model: Model, way: Way) -> bool:
+    """Whether a way gives nothing that shuffles, for certain."""
+    first = way.values[0]
+    given = model.flow.values(first.origin) if first.origin is not None else ()
+    return bool(first.none) or (bool(given) and all(map(_goes_in_turn, given)))
 
 
 def _is_joined(model: Model, scope: Scope, site: Call, bare: Way, apart: set[Expr]) -> bool:
@@ -376,10 +396,15 @@ def may_be_drawn_again(model: Model, call: Call) -> bool:
 def looks_up(model: Model, dataset: Expr) -> bool:
     """Whether the dataset certainly looks samples up by their index, in no order of its own.
 
-    So does a part that torch takes of one.
+    So does a part that torch takes of one, or of what is not known.
     """
     found = [dataset] if built_classes(model, dataset) else [*wholes(model, dataset)]
-    return bool(found) and all(_looks_up(model, each) for each in found)
+    is_any = is_part(model, dataset)
+    return bool(found) and all(
+        _looks_up(model, each)
+        or (is_any and not any(isinstance(c, Class) for c in built_classes(model, each) or ()))
+        for each in found
+    )
 
 
 def _looks_up(model: Model, dataset: Expr) -> bool:
@@ -471,7 +496,12 @@ def _items(model: Model, found: Reach) -> Iterator[tuple[str, Index]]:
 
 
 def _without_view(source: Expr) -> Expr:
-    """The table of pandas whose rows are taken by one of its views: ``self.table.iloc[index]``."""
+    """The table of pandas whose rows are taken by one of its views: ``self.table.iloc[index]``.
+
+    All parts that one takes them of: ``self.parts[number][index]``.
+    """
+    while isinstance(source, Index):
+        source = source.value
     if isinstance(source, Attr) and source.name in {"iloc", "loc", "iat", "at", "values"}:
         return source if self_class(source.value) is not None else source.value
     return source

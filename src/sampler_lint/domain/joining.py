@@ -17,7 +17,7 @@ from sampler_lint.domain.epoch_calls import Built
 from sampler_lint.domain.epochs import encloses_a_pass
 from sampler_lint.domain.model import Model, own_scopes
 from sampler_lint.domain.passes import Pass, passes
-from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
+from sampler_lint.domain.samplers import is_sharded_by, reads_in_turn, sharding_programs
 from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
@@ -30,7 +30,7 @@ def files_to_join(model: Model) -> set[str]:
     """The files that should be looked at as if they said a sampler word."""
     programs = _programs_that_shard(model)
     known = {module.path for module in model.modules}
-    looked_at = programs | set(_with_own_shares(model)) | {*_copied(model)}
+    looked_at = programs | {*_with_own_shares(model), *_copied(model), *_in_turn(model)}
     taking = set(_taking(model, known, looked_at)) - known
     wanted: set[Function] = set()
     for inner in passes(model) if programs else ():
@@ -65,6 +65,13 @@ def _with_own_shares(model: Model) -> Iterator[str]:
             isinstance(sampler.cls, Class) and _says_ranks(model, sampler.cls)
             for sampler in model.samplers_of(loader)
         ):
+            yield model.project.program_of(model.module_of(loader.site.scope))
+
+
+def _in_turn(model: Model) -> Iterator[str]:
+    """The programs with a loader that shuffles nothing: what trains with it should."""
+    for loader in model.loaders:
+        if loader.site is not None and reads_in_turn(model, loader):
             yield model.project.program_of(model.module_of(loader.site.scope))
 
 

@@ -39,6 +39,7 @@ from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_WRAPPING
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import nodes_in, self_class, self_stores, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -539,11 +540,29 @@ def order_giver(model: Model, loader: Obj) -> str | None:
 
 
 def reads_in_turn(model: Model, loader: Obj) -> bool:
-    """Whether a loader certainly has no sampler and does not shuffle."""
+    """Whether a loader certainly does not shuffle, nor does a sampler that it may have."""
     if any(map(partial(model.flow.may_be_passed, loader), SAMPLER_ARGUMENTS)):
         return False
     return model.option(loader, "shuffle", False) == {False} and all(
-        isinstance(value, Lit) and value.value is None
+        value.value is None
+        if isinstance(value, Lit)
+        else isinstance(value, Obj) and _leaves_order(model, value)
         for name in SAMPLER_ARGUMENTS
         for value in model.passed_to(loader, name)
+    )
+
+
+def _leaves_order(model: Model, sampler: Obj) -> bool:
+    """Whether a sampler of the tree draws its order if it is told to, and is told not to."""
+    cls = sampler.cls
+    if not isinstance(cls, Class) or not model.is_sampler_class(cls):
+        return False
+    names = [name for name in model.flow.params(cls) or () if role_of(name) is Role.SHUFFLE]
+    init = model.flow.method(cls, "__init__")
+    return (
+        len(names) == 1
+        and isinstance(init, Function)
+        and (param := init.param(names[0])) is not None
+        and model.option(sampler, param.name, getattr(param.default, "value", None)) == {False}
+        and any(map(draws, reach(model, cls, "__iter__").functions))
     )

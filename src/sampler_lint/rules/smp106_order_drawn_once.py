@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from sampler_lint.analysis.values import Obj, Value
+from sampler_lint.analysis.values import Lit, Obj, Value
 from sampler_lint.domain.conditions import told_what_for
 from sampler_lint.domain.epoch_state import seed_argument
 from sampler_lint.domain.epochs import feeds_training, hooked_samplers, trained_with
@@ -160,8 +160,10 @@ def _shuffle(model: Model, loader: Obj, editor: Editor) -> Fix | None:
     why = "a run may rely on the order"
     there = editor.at(model.module_of(site.scope))
     if sampler is not None and shuffled_by_processes(model, loader) is not None:
+        if not any(isinstance(value, Lit) for value in model.passed_to(loader, "sampler")):
+            return None  # torch's sampler goes through the data in turn there
         return shuffle_without(there, site, sampler, shuffle, Applicability.UNSAFE, why)
-    if not reads_in_turn(model, loader):
+    if not reads_in_turn(model, loader) or any(model.samplers_of(loader)):
         return None
     return pass_shuffle(there, site, shuffle, "True", Applicability.UNSAFE, why)
 

@@ -33,7 +33,9 @@ class ShardedTwice(Rule):
         `_get_train_sampler` returns, and with the loader of an overridden `get_train_dataloader`
         that calls `self.accelerator.prepare`, but not with a loader that such a method returns
         directly. Also data of which a rank has taken its share (`Subset(data, range(rank, n,
-        world_size))`) under a `DistributedSampler`, or as the `training_data` of DeepSpeed.
+        world_size))`, or `split_dataset_by_node` and `shard` of `datasets`) under a
+        `DistributedSampler`, in a loader that goes through `accelerator.prepare`, or as the
+        `training_data` of DeepSpeed; as likely an iterable dataset that takes the share itself.
         Lightning's Trainer and Fabric's `setup_dataloaders` keep a
         `DistributedSampler`, so there only other sharding samplers are reported, and only if
         sharding is not switched off. Not reported where the sampler is built for one process,
@@ -82,6 +84,7 @@ class ShardedTwice(Rule):
                 f"`{unparse(twice.by.func)}` divides among the ranks what is one rank's share "
                 "already",
                 fix=partial(_take_all, model, twice),
+                grade=Grade.CERTAIN if twice.is_certain else Grade.LIKELY,
                 effect="with N ranks, an epoch reads only 1/N of the samples",
                 advice="give it all of the data",
                 why=(

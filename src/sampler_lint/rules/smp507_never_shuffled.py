@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint import catalog
+from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.values import FuncRef, Obj
+from sampler_lint.analysis.origins import read_parameter
+from sampler_lint.analysis.values import FuncRef, Lit, Obj
 from sampler_lint.domain.concepts import ORDERS
 from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.copies import changes_of
@@ -29,10 +31,12 @@ from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
 from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.domain.steps import takes_and_steps
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import (
     Call,
@@ -43,6 +47,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     If,
+    Scope,
     dotted,
 )
 
@@ -55,19 +60,20 @@ class NeverShuffled(Rule):
 
     What it does:
         Reports a training loader that gets a shuffling sampler if there are several processes, but
-        `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`). Not reported where
-        the sampler depends on something other than processes or devices, such as a flag for
-        evaluation (any other setting is about processes where it decides on a `DistributedSampler`
-        that asks how many there are), and for evaluation loaders, datasets that order themselves
-        and iterable datasets. Reports a `DistributedSampler(..., shuffle=False)` for a training
-        loader, too, where one process gets a sampler or loader over the same data that shuffles;
-        and a training loader of one process without `shuffle`, where one of the same name has a
-        shuffling sampler for several. Only `likely` where the loader or its function is named after
-        training, but no training loop over it is found. Reports as `likely` a training loader that
-        has no sampler at all and does not shuffle, or has `DistributedSampler(..., shuffle=False)`
-        and tells it the epoch, over a dataset whose class is known and which looks samples up by
-        index, or a part that torch takes of one. Not reported where the function builds a sampler
-        or another loader over that dataset that may shuffle: then the choice was deliberate.
+        `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`), or a
+        `SequentialSampler` there. Not reported where the sampler depends on something other than
+        processes or devices, such as a flag for evaluation (any other setting is about processes
+        where it decides on a `DistributedSampler` that asks how many there are), and for evaluation
+        loaders, datasets that order themselves and iterable datasets. Reports a
+        `DistributedSampler(..., shuffle=False)` for a training loader, too, where one process gets
+        a sampler or loader over the same data that shuffles; and a training loader of one process
+        without `shuffle`, where one of the same name has a shuffling sampler for several. Only
+        `likely` where the loader or its function is named after training, but no training loop over
+        it is found. Reports as `likely` a training loader that has no sampler at all and does not
+        shuffle (or one that is told not to), or has `DistributedSampler(..., shuffle=False)` and
+        tells it the epoch, over a dataset whose class is known and which looks samples up by index,
+        or a part that torch takes of one. Not reported where the function builds a sampler or
+        another loader over that dataset that may shuffle: then the choice was deliberate.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
@@ -122,6 +128,7 @@ class NeverShuffled(Rule):
             if built is None or not (any(trained) or is_named):
                 continue
             name = dotted(sampler)
+            none = any(isinstance(v, Lit) for v in model.passed_to(loader, "sampler"))
             advice = f"pass `shuffle={name} is None`" if name else "pass `shuffle=True` there"
             safe = (
                 bool(trained)
@@ -135,8 +142,8 @@ class NeverShuffled(Rule):
             yield Suspect(
                 model.module_of(loader.site.scope),
                 loader.site.func,
-                f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is None, as in "
-                f"a single process",
+                f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is "
+                f"{'None' if none else 'a `SequentialSampler`'}, as in a single process",
                 why=(Related(model.place_of(built), "this sampler shuffles"),),
                 fix=partial(
                     shuffle_without,
@@ -145,10 +152,12 @@ class NeverShuffled(Rule):
                     shuffle=shuffle,
                     applicability=Applicability.SAFE if safe else Applicability.UNSAFE,
                     why=_MEANT,
-                ),
+                )
+                if none
+                else None,
                 grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
                 effect="training then reads the samples in one order in every epoch",
-                advice=advice,
+                advice=advice if none else "use a `RandomSampler` there",
             )
 
 
@@ -193,15 +202,20 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and not _is_told_how(model, site, data)
             and not any(goes_by_places(model, loop.inner) for loop in loops_over(model, loader))
         ):
+            told = [*model.samplers_of(loader)]
+            shuffle = model.flow.argument(loader, "shuffle")
             yield Suspect(
                 module,
                 site.func,
                 f"nothing shuffles this `{loader.name}`, which trains",
-                fix=partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
+                why=tuple(
+                    Related(model.place_of(each), "this is told not to shuffle") for each in told
+                ),
+                fix=None if told else partial(_shuffle, site, shuffle),
                 grade=Grade.LIKELY,
                 effect=f"every epoch reads the samples of `{unparse(data)}` in their order, in the "
                 f"same batches",
-                advice="pass `shuffle=True`",
+                advice="have its sampler shuffle" if told else "pass `shuffle=True`",
             )
 
 
@@ -284,7 +298,9 @@ def _in_one(model: Model) -> Iterator[Suspect]:
             site.func,
             f"nothing shuffles this `{loader.name}`, which trains in a single process",
             why=(Related(model.place_of(sampler), "this shuffles the data in several"),),
-            fix=partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
+            fix=None
+            if any(model.samplers_of(loader))
+            else partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
             effect="training then reads the samples in one order in every epoch",
             advice="pass `shuffle=True`",
         )
@@ -379,14 +395,44 @@ def _is_trained_with_alone(model: Model, loader: Obj) -> bool:
             for found in passes_over_shared(model)
         )
     return feeds_training(model, loader) is True and any(
-        isinstance(loop.inner.stmt, For)  # a comprehension trains nothing, whatever is around
-        and pass_trains(model, loop.inner)
+        # A comprehension trains nothing, whatever is around.
+        (isinstance(loop.inner.stmt, For) or loop.is_restart)
+        and (pass_trains(model, loop.inner) or _hands_on_to_steps(model, loader, loop.inner.scope))
         and all(
             not isinstance(value, Obj) or reads_in_turn(model, value)
-            for value in model.flow.values(loop.inner.source)
+            for source in _handing(model, loader, loop.inner.source)
+            for value in model.flow.values(source)
         )
         for loop in loops_over(model, loader)
     )
+
+
+def _hands_on_to_steps(model: Model, loader: Obj, scope: Scope) -> bool:
+    """Whether a generator hands a loader's batches on to where an optimizer steps with them."""
+    return (
+        isinstance(scope, Function)
+        and scope.is_generator
+        and any(
+            takes_and_steps(model, call)
+            for call in model.flow.callers(scope)
+            if any(
+                loader.may_be(value) for arg in call.args for value in model.flow.values(arg.value)
+            )
+        )
+    )
+
+
+def _handing(model: Model, loader: Obj, source: Expr) -> Iterator[Expr]:
+    """What hands a loader on to a pass; other calls of the functions between hand on others."""
+
+    def given(expr: Expr) -> Iterator[Expr]:
+        read = read_parameter(expr)
+        for call in model.flow.callers(read[0]) if read is not None else ():
+            arg = passed(*read, model.flow.as_made(call)) if read is not None else None
+            if isinstance(arg, Expr) and any(map(loader.may_be, model.flow.values(arg))):
+                yield arg
+
+    return (each for each in closure([source], given) if not any(given(each)))
 
 
 def _is_chosen(model: Model, site: Call, data: Expr) -> bool:

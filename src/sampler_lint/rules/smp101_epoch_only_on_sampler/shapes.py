@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.asked import is_one, tests
 from sampler_lint.analysis.values import Obj, Unknown, Value
-from sampler_lint.catalog.torch import TORCH_DATA
+from sampler_lint.catalog.torch import SEQUENTIAL_SAMPLER
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
@@ -30,7 +30,6 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 
-_SEQUENTIAL = TORCH_DATA + "SequentialSampler"
 _ITSELF: tuple[str, ...] = ()
 
 
@@ -75,7 +74,7 @@ SHAPES = (
         ("batch_sampler", "sampler"),
         {
             _ITSELF: "",
-            ("sampler",): _SEQUENTIAL,
+            ("sampler",): SEQUENTIAL_SAMPLER,
             ("batch_sampler",): BATCH_SAMPLER,
             ("batch_sampler", "sampler"): DISTRIBUTED_SAMPLER,
         },
@@ -83,16 +82,16 @@ SHAPES = (
     Shape(
         "a batch sampler with its own `set_epoch`",
         ("batch_sampler",),
-        {_ITSELF: "", ("sampler",): _SEQUENTIAL, ("batch_sampler",): None},
+        {_ITSELF: "", ("sampler",): SEQUENTIAL_SAMPLER, ("batch_sampler",): None},
     ),
     Shape(
         "a batch sampler with its own `set_epoch`",
         ("batch_sampler",),
         {
             _ITSELF: "",
-            ("sampler",): _SEQUENTIAL,
+            ("sampler",): SEQUENTIAL_SAMPLER,
             ("batch_sampler",): None,
-            ("batch_sampler", "sampler"): _SEQUENTIAL,
+            ("batch_sampler", "sampler"): SEQUENTIAL_SAMPLER,
         },
     ),
 )
@@ -205,7 +204,7 @@ def shapes(model: Model, loader: Expr) -> Iterator[Shape]:
                 (*inner, "sampler"),
                 {
                     _ITSELF: "",
-                    ("sampler",): _SEQUENTIAL,
+                    ("sampler",): SEQUENTIAL_SAMPLER,
                     ("batch_sampler",): wrapper,
                     inner: BATCH_SAMPLER,
                     (*inner, "sampler"): DISTRIBUTED_SAMPLER,

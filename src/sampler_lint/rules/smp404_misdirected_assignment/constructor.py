@@ -533,8 +533,11 @@ def _not_heeded(
 ) -> Iterator[Suspect]:
     """The finding at the constant, if a call certainly asks for something else."""
     for call, given in calls:
-        values = model.flow.constants(given) if isinstance(given, Expr) else None
-        other = [value for value in values or () if bool(value) is not bool(constant.value)]
+        if not isinstance(given, Expr):
+            continue
+        around = (c for c in model.flow.callers(call.scope) if not in_test_function(model, c.scope))
+        values = (v for way in (None, *around) for v in model.flow.constants(given, way) or ())
+        other = [value for value in values if bool(value) is not bool(constant.value)]
         if other and not in_test_function(model, call.scope):
             yield Suspect(
                 model.module_of(function),

@@ -117,7 +117,8 @@ class EpochNeverSet(Rule):
         several one order or undoes what was restored, where no run of its class shows that orders
         differ, or a pass goes on from what another has left, where a metaclass, a decorator or a
         way of its own to copy may make something else of the class, where each turn begins with the
-        same model, and where code keeps the one order of before or goes by it. No fix where
+        same model, and where code keeps the one order of before or goes by it: what it keeps by
+        the number of a batch, or sets beside what an earlier pass left. No fix where
         persistent workers would keep their copies of a dataset, where several places restart a
         loader, where a `continue` would skip the counter, or where the loop sets a wrong attribute
         of the sampler, which SMP404 fixes.

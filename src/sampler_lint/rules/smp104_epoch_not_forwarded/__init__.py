@@ -64,8 +64,8 @@ class EpochNotForwarded(Rule):
         part of the data is read, where it may be no int (none, a text, a list), and where the
         class, run as the fix leaves it, stops with an error or is not seen to change its order.
         Unsafe, too, where something else than a pass draws by the same method, where the state to
-        resume from leaves the epoch out, and where a metaclass, a decorator or a way of its own to
-        copy may make something else of the class.
+        resume from leaves the epoch out, where a metaclass, a decorator or a way of its own to
+        copy may make something else of the class, and where its epoch does more than draw.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

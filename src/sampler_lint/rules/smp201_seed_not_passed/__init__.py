@@ -88,8 +88,9 @@ class SeedNotPassed(Rule):
         through the functions in between (it is also added to the literal seed of a generator in
         the same factory). Unsafe where the seed's type is not known, where only some calls have a
         seed to pass, where it is bound by `functools.partial` to the one of several classes
-        that takes it, and where a run of the class shows no other draw for another seed, or epochs
-        that are alike with one.
+        that takes it, where a number may stand for no seed, where the class does more with its
+        seed than draw the order, and where a run of it shows no other draw for another seed, or
+        epochs that are alike with one.
         Display-only where none has one, since nothing would change then. No fix
         where the class leaves its seed out of the shuffle (SMP203), for the same reason.
 

@@ -199,23 +199,25 @@ def test_a_file_that_imports_by_a_computed_name_is_parsed_where_the_name_tells_s
     assert model.project.is_parsed(package) is is_parsed
 
 
-@pytest.mark.parametrize("shards", [True, False])
-def test_what_is_handed_to_other_files_matters_where_a_loader_shards(
-    tmp_path: Path, shards: bool
+@pytest.mark.parametrize(
+    ("way", "matters"), [("sampler=sampler", True), ("batch_size=2", True), ("shuffle=True", False)]
+)
+def test_what_is_handed_to_other_files_matters_where_a_loader_shards_or_shuffles_nothing(
+    tmp_path: Path, way: str, matters: bool
 ) -> None:
     """Else no argument is followed to what it holds, through files that say no sampler word."""
     files = {
         "main.py": "from torch.utils.data import DataLoader, DistributedSampler\n"
         "from steps import run\nfrom things import thing\n"
         "sampler = DistributedSampler(range(8))\n"
-        f"loader = DataLoader(range(8){', sampler=sampler' * shards})\n"
+        f"loader = DataLoader(range(8), {way})\n"
         "what = thing()\nrun(what)\nrun(loader)\n",
         "steps.py": "def run(over):\n    for each in over: pass\n",
         "things.py": "def thing():\n    return 1\n",
     }
     model = linked(tmp_path, files)
-    assert files_to_join(model) == ({str(tmp_path / "steps.py")} if shards else set())
-    assert model.project.is_parsed(str(tmp_path / "things.py")) is shards
+    assert files_to_join(model) == ({str(tmp_path / "steps.py")} if matters else set())
+    assert model.project.is_parsed(str(tmp_path / "things.py")) is matters
 
 
 # --------------------------------------------------------------------------- parts of a tree

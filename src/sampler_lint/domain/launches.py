@@ -72,6 +72,7 @@ class Launches:
     def __init__(self, model: Model) -> None:
         self._files: ProgramFiles = program_files(model)
         self._project = model.project
+        self._modules = model.modules
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
@@ -204,17 +205,15 @@ class Launches:
         )
 
     def _is_among_programs(self, module: Module) -> bool:
-        """Whether there are programs where a file's imports begin, or in a folder above it."""
+        """Whether programs that load data begin where a file's imports do, or in a folder above."""
         known = self._among_programs.get(module.folder)
         if known is None:
             root = os.path.join(_import_root(module), "")
-            near = (
-                path
-                for path in self._project.files
-                if path.startswith(root) or root.startswith(os.path.join(os.path.dirname(path), ""))
+            known = self._among_programs[module.folder] = any(
+                (each.path.startswith(root) or root.startswith(os.path.join(each.folder, "")))
+                and self._files.asks_whether_started(each.path)
+                for each in self._modules
             )
-            known = any(map(self._files.asks_whether_started, near))
-            self._among_programs[module.folder] = known
         return known
 
     def _defines(self, path: str, part: Part) -> bool:

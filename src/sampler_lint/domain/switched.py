@@ -47,17 +47,22 @@ def _by_calls(model: Model, scope: Scope, source: Expr, loader: Obj, within: Stm
     if not isinstance(scope, Function):
         return False
     if isinstance(source, Name):
-        taken = [each for each in ends(model.flow, source, _HERE) if parameter_of(each)] or [source]
         entries = [
             call
             for call in model.flow.callers(scope)
-            for each in taken
+            for each in _parameters(model, source)
             if (given := given_by(model.flow, call, each)) is not None
             and any(map(loader.may_be, model.flow.values(given)))
         ]
     else:
         entries = _asking_for(model, scope, source, loader)
     return bool(entries) and not any(steps(model, scope, within, e) for e in entries)
+
+
+@remembered
+def _parameters(model: Model, source: Expr) -> list[Expr]:
+    """The parameters that a loader comes from in its function; else what is gone over itself."""
+    return [each for each in ends(model.flow, source, _HERE) if parameter_of(each)] or [source]
 
 
 def _asking_for(model: Model, scope: Function, source: Expr, loader: Obj) -> list[Call]:

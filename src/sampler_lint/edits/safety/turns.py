@@ -8,6 +8,7 @@ from sampler_lint.domain.concepts import ASKS_KIND, ITERATES
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import passes
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import children, expressions, nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -59,6 +60,23 @@ def sets_beside(model: Model, found: EpochLoop) -> bool:
     return any(_Turn(model, found, scope).sets_beside() for scope in scopes)
 
 
+@remembered
+def _going_over(_model: Model, scope: Scope) -> list[tuple[Assign, list[Expr]]]:
+    """The assignments of a scope whose values go over something, and over what."""
+    found = [
+        (stmt, [over for node in walk(stmt.value) for over in _gone_over(node)])
+        for stmt in statements(scope.body)
+        if isinstance(stmt, Assign)
+    ]
+    return [(stmt, over) for stmt, over in found if over]
+
+
+def _gone_over(node: Expr) -> list[Expr]:
+    if isinstance(node, Comp):
+        return node.iters
+    return node.positional if isinstance(node, Call) and ITERATES.is_call(node) else []
+
+
 def _is_handed_out(node: Expr) -> bool:
     value = node.value if isinstance(node, Yield) and not node.delegates else None
     return any(
@@ -81,7 +99,8 @@ class _Turn:
                 for part in walk(target):
                     if (name := dotted(part)) is not None and isinstance(stmt, Assign):
                         self.sets.setdefault(name, []).append(stmt)
-        self.calls = [call for call in scope.calls if call.stmt in {*self.stmts}]
+        inside = {*self.stmts}
+        self.calls = [call for call in scope.calls if call.stmt in inside]
         self.read: set[str] = set()
         self.since: dict[str, int] = {}
         self.bound = {
@@ -91,12 +110,10 @@ class _Turn:
             for part in walk(stmt.target)
             if (name := dotted(part)) is not None
         }
-        inside = {*self.stmts}
         self.kept = {
             name
-            for stmt in (statements(scope.body) if scope is loop.scope else ())
-            if isinstance(stmt, Assign) and stmt not in inside
-            if any(map(self._takes_out, walk(stmt.value)))
+            for stmt, taken in (_going_over(model, scope) if scope is loop.scope else ())
+            if stmt not in inside and any(map(self._is_read, taken))
             for target in stmt.targets
             if (name := dotted(target)) is not None
             and name not in self.sets
@@ -147,13 +164,6 @@ class _Turn:
         if isinstance(expr, Attr) and self._gives_batches(expr.value):
             return False  # its data
         return any(map(self._is_read, children(expr)))
-
-    def _takes_out(self, node: Expr) -> bool:
-        """Whether an expression goes over what gives batches."""
-        if isinstance(node, Comp):
-            return any(map(self._is_read, node.iters))
-        over = node.positional if isinstance(node, Call) and ITERATES.is_call(node) else []
-        return any(map(self._is_read, over))
 
     def _gives_batches(self, expr: Expr) -> bool:
         is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site

@@ -614,13 +614,11 @@ def test_progress_is_told_on_terminals_only(monkeypatch, capsys):
     assert capsys.readouterr().err == "sampler-lint trace: 10 s: rank 0: pass 1, 5 batches\n"
 
 
+OTHER_WAYS = ("execve", "spawn", "call", "execv")
+
+
 @pytest.mark.parametrize(
-    "how",
-    [
-        "run",
-        "execve",
-        *(pytest.param(how, marks=pytest.mark.whole) for how in ("spawn", "call", "execv")),
-    ],
+    "how", ["run", *(pytest.param(how, marks=pytest.mark.whole) for how in OTHER_WAYS)]
 )
 def test_a_program_given_a_path_of_its_own_is_recorded(tmp_path, how):
     (tmp_path / "reads.py").write_text(READS)

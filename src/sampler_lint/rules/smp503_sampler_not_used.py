@@ -132,6 +132,7 @@ def _loader_beside(model: Model, obj: Obj) -> Obj | None:
     return next((loader for loader, over in beside if same(over, dataset)), None)
 
 
+@remembered
 def _without_sampler(model: Model, named: _Named) -> list[tuple[Obj, Expr]]:
     """The loaders over a dataset called so that get no sampler, with their dataset."""
     return [

@@ -35,6 +35,7 @@ from sampler_lint.domain.steps import takes_and_steps
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import pass_shuffle, shuffle_without
 from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
@@ -308,9 +309,10 @@ def _in_one(model: Model) -> Iterator[Suspect]:
 
 def _shuffled_in_several(model: Model, loader: Obj, site: Call, data: Expr) -> Obj | None:
     """The sampler by which a loader of that name shuffles that data in the branch for several."""
-    for other in model.loaders:
+    here = target_of(loader)
+    for other in _by_target(model).get(unparse(here), ()) if here is not None else ():
         over = model.flow.argument(other, "dataset")
-        if over is None or not same(over, data) or not _is_alike(loader, other):
+        if over is None or not same(over, data):
             continue
         for sampler in model.passed_to(other, "sampler"):
             if (
@@ -321,6 +323,17 @@ def _shuffled_in_several(model: Model, loader: Obj, site: Call, data: Expr) -> O
             ):
                 return sampler
     return None
+
+
+@remembered
+def _by_target(model: Model) -> dict[str, list[Obj]]:
+    """The loaders by what each is assigned to."""
+    found: dict[str, list[Obj]] = {}
+    for loader in model.loaders:
+        target = target_of(loader)
+        if target is not None:
+            found.setdefault(unparse(target), []).append(loader)
+    return found
 
 
 def _parted_by_processes(model: Model, site: Call, other: Obj, sampler: Obj | None = None) -> bool:

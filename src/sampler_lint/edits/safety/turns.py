@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ASKS_KIND, ITERATES
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
@@ -56,8 +57,20 @@ def sets_beside(model: Model, found: EpochLoop) -> bool:
     stmt = found.inner.stmt
     if any(_is_handed_out(each) for whole in expressions(stmt) for each in walk(whole)):
         return True
-    scopes = {p.scope for p in passes(model) if p.loader is found.inner.loader} | found.scopes
-    return any(_Turn(model, found, scope).sets_beside() for scope in scopes)
+    loader, loop = found.inner.loader, found.loop
+    scopes = {p.scope for p in passes(model) if p.loader is loader} | found.scopes
+    return any(
+        _Turn(model, loader, scope, loop).sets_beside()
+        if scope is loop.scope
+        else _sets_beside_in(model, loader, scope)
+        for scope in scopes
+    )
+
+
+@remembered
+def _sets_beside_in(model: Model, loader: Obj, scope: Scope) -> bool:
+    """The same, of a function that a turn calls."""
+    return _Turn(model, loader, scope, None).sets_beside()
 
 
 @remembered
@@ -87,12 +100,11 @@ def _is_handed_out(node: Expr) -> bool:
 
 
 class _Turn:
-    """What one scope does in a turn of a loop."""
+    """What one scope does with a loader in a turn of a loop, in it or in what a turn calls."""
 
-    def __init__(self, model: Model, found: EpochLoop, scope: Scope) -> None:
-        loop = found.loop
-        self.stmts: list[Stmt] = [*statements([loop] if scope is loop.scope else scope.body)]
-        self.scope, self.model, self.loader = scope, model, found.inner.loader
+    def __init__(self, model: Model, loader: Obj, scope: Scope, loop: Loop | None) -> None:
+        self.stmts: list[Stmt] = [*statements(scope.body if loop is None else [loop])]
+        self.scope, self.model, self.loader = scope, model, loader
         self.sets: dict[str, list[Assign]] = {}
         for stmt in self.stmts:
             for target in stmt.targets if isinstance(stmt, Assign) else ():
@@ -112,7 +124,7 @@ class _Turn:
         }
         self.kept = {
             name
-            for stmt, taken in (_going_over(model, scope) if scope is loop.scope else ())
+            for stmt, taken in (_going_over(model, scope) if loop is not None else ())
             if stmt not in inside and any(map(self._is_read, taken))
             for target in stmt.targets
             if (name := dotted(target)) is not None
@@ -127,7 +139,7 @@ class _Turn:
             if (name := dotted(call.func.value)) is not None and name not in self.sets
         }
 
-    def _follow(self, loop: Loop) -> None:
+    def _follow(self, loop: Loop | None) -> None:
         """Find what is made of batches, and from where on."""
         for stmt in self.stmts:
             if isinstance(stmt, For) and stmt is not loop and self._is_read(stmt.iter):

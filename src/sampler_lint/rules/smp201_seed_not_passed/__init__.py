@@ -47,6 +47,7 @@ from sampler_lint.edits.seed_fixes import (
 )
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.limits import DEEPEST_CHAIN
+from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp201_seed_not_passed.fixed import (
     Fixed,
@@ -195,12 +196,18 @@ def _is_left_over(model: Model, sampler: Obj) -> bool:
 
 def _is_refused(model: Model, sampler: Obj) -> bool:
     """Whether torch refuses to build each loader that gets the sampler."""
-    users = [
-        loader
-        for loader in model.loaders
-        if any(given.site is sampler.site for given in model.samplers_of(loader))
-    ]
+    users = _users(model).get(sampler.site, [])
     return bool(users) and all(refuses_samplers(model, loader) for loader in users)
+
+
+@remembered
+def _users(model: Model) -> dict[Call | None, list[Obj]]:
+    """The loaders that get what is built in a call, by that."""
+    found: dict[Call | None, list[Obj]] = {}
+    for loader in model.loaders:
+        for given in model.samplers_of(loader):
+            found.setdefault(given.site, []).append(loader)
+    return found
 
 
 class _Source(NamedTuple):

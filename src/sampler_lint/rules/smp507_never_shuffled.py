@@ -294,16 +294,17 @@ def _in_one(model: Model) -> Iterator[Suspect]:
         sampler = _shuffled_in_several(model, loader, site, data)
         if sampler is None or feeds_training(model, loader) is not True:
             continue
+        is_sampled = any(model.samplers_of(loader))
         yield Suspect(
             module,
             site.func,
             f"nothing shuffles this `{loader.name}`, which trains in a single process",
             why=(Related(model.place_of(sampler), "this shuffles the data in several"),),
             fix=None
-            if any(model.samplers_of(loader))
+            if is_sampled
             else partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
             effect="training then reads the samples in one order in every epoch",
-            advice="pass `shuffle=True`",
+            advice="let its sampler shuffle" if is_sampled else "pass `shuffle=True`",
         )
 
 

@@ -304,7 +304,7 @@ def _in_one(model: Model) -> Iterator[Suspect]:
             if is_sampled
             else partial(_shuffle, site, model.flow.argument(loader, "shuffle")),
             effect="training then reads the samples in one order in every epoch",
-            advice="let its sampler shuffle" if is_sampled else "pass `shuffle=True`",
+            advice="have its sampler shuffle" if is_sampled else "pass `shuffle=True`",
         )
 
 

@@ -18,7 +18,7 @@ from sampler_lint.analysis.asked import is_kept_out
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.origins import as_passed
 from sampler_lint.analysis.points_to import Flow
-from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import Obj, Unknown, Value
 from sampler_lint.catalog import TORCH_DATA, Contract
 from sampler_lint.catalog.torch import BARE_DATASETS
 from sampler_lint.domain.concepts import (
@@ -26,13 +26,11 @@ from sampler_lint.domain.concepts import (
     ITERATES,
     LOOKS,
     NAMESPACES,
-    RANK,
     RESTORES,
     SAMPLER_CLASS,
     SETS_EPOCH,
-    WORLD_SIZE,
-    spelled_as,
 )
+from sampler_lint.domain.passed import passed_for
 from sampler_lint.domain.tried import Tried
 from sampler_lint.findings import Place
 from sampler_lint.syntax.navigation import built_by_itself, on_super, self_class, self_stores
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
     from sampler_lint.execution.interpreter import Interpreter
     from sampler_lint.execution.outcomes import Trial, Trials
     from sampler_lint.execution.sharing import Sharing
-    from sampler_lint.execution.values import Passed
 
 SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
@@ -122,7 +119,9 @@ class Model:
         self.memo: dict[object, Any] = {}
         """Answers that query modules keep for the next rule that asks."""
         self._tried = tried or Tried()
-        self._tried.serve(project, self._passed_for)
+        self._tried.serve(
+            project, lambda cls: passed_for(self.flow, self.role, cls, self.built.get(cls))
+        )
         for module in project.candidates:
             for cls in module.facts.classes:
                 self.flow.mro(cls)
@@ -307,47 +306,6 @@ class Model:
         stores = self_stores(scopes_inside(cls), cls)
         # `self.x += 1` reads it first.
         return {target.name for target, store in stores if store.how != "aug"}
-
-    def _passed_for(self, cls: Class) -> dict[str, tuple[Passed, ...]]:
-        """What the tree passes for the parameters of a class, wherever it builds one."""
-        from sampler_lint.execution.values import Passed
-        from sampler_lint.parameters import Role, role_of
-
-        roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.WORLD_SIZE))
-        samplers = {"sampler": Role.SAMPLER, "batch_sampler": Role.BATCH_SAMPLER}
-        out: dict[str, dict[Passed, None]] = {}
-        known = self.built.get(cls)  # of what may be no sampler, only what leaves batches out
-        for obj in self.flow.built(cls) if known is None else known:
-            for name in self.flow.params(cls) or ():
-                if known is None and role_of(name) is not Role.DROP_LAST:
-                    continue
-                given = self.flow.argument(obj, name)
-                if given is None:
-                    if role_of(name) is Role.DROP_LAST:  # its default, or nobody knows what
-                        lost = self.flow.may_be_passed(obj, name)
-                        out.setdefault(name, {})[Passed(None if lost else Role.DROP_LAST)] = None
-                    continue
-                found, values = out.setdefault(name, {}), self.flow.values(given)
-                for value in values:
-                    if isinstance(value, Lit) and value.value is not None:
-                        found[Passed(value=value.value)] = None
-                    elif isinstance(value, ExtObj):
-                        if value.dotted.removeprefix("builtins.") == "len":
-                            found[Passed(Role.SIZE)] = None
-                        for concept, role in roles:
-                            if value.dotted in concept.made_by:
-                                found[Passed(role)] = None
-                    elif (kind := samplers.get(self.role(value) or "")) is not None:
-                        found[Passed(kind)] = None
-                for concept, role in roles:
-                    if concept.is_call(given):
-                        found[Passed(role)] = None
-                spelled = spelled_as(given.func if isinstance(given, Call) else given)
-                if spelled == "len":
-                    found[Passed(Role.SIZE)] = None
-                elif spelled and {type(getattr(v, "value", v)) for v in values} != {bool}:
-                    found[Passed(name=spelled)] = None
-        return {name: tuple(found) for name, found in out.items()}
 
     @cached_property
     def built(self) -> dict[Class, list[Obj]]:

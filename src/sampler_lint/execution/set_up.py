@@ -145,7 +145,7 @@ class SetUp:
             if not isinstance(default, ast.Constant) or role_of(param.arg) is Role.DROP_LAST:
                 continue  # that goes by the world, for what is inside as well: see `drops`
             if isinstance(default.value, bool):
-                yield param.arg, not default.value
+                yield from self._turned(param.arg, default.value)
             elif default.value is None and _is_limit(param.arg):
                 yield param.arg, SMALL_LIMIT
             elif default.value is None and self._role(param.arg) in {Role.SIZE, Role.NUMBER}:
@@ -158,10 +158,14 @@ class SetUp:
         yield from ((p.arg, SMALL_LIMIT) for p in numbers if p not in self.klass.lent)
 
     def flags(self) -> Iterator[tuple[str, bool]]:
-        """Every optional flag, with the other value than its default."""
+        """Every optional flag that is not always given, with the other value than its default."""
         for param, default in self.params:
             if isinstance(default, ast.Constant) and isinstance(default.value, bool):
-                yield param.arg, not default.value
+                yield from self._turned(param.arg, default.value)
+
+    def _turned(self, name: str, default: bool) -> Iterator[tuple[str, bool]]:
+        if self._always(name) is None:
+            yield name, not default
 
     @property
     def drops(self) -> tuple[bool, ...]:
@@ -291,6 +295,8 @@ class SetUp:
         is_number = isinstance(default, ast.Constant) and type(default.value) is int
         if self.seed is not None and role is Role.SEED and (is_number or self.seeded):
             return self.seed
+        if default is not None and (always := self._always(name)) is not None:
+            return UNKNOWN if always == () else always
         is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
         is_wanted = role in _ALWAYS or (role is Role.TOTAL_BATCH and _is_none(default))
@@ -397,6 +403,15 @@ class SetUp:
             case Role.GENERATOR:
                 return External("numpy.random", Stream())  # it has what the others have, too
         return False if note == "bool" else UNKNOWN
+
+    def _always(self, name: str) -> Any:
+        """The flag or word that each construction chooses, or () for a list; None if none does."""
+        passed = self.klass.passed.get(name, ())
+        ways = {each.value for each in passed if each.is_always}
+        if len(passed) != len(ways) or len(ways) != 1:
+            return None
+        way = ways.pop()
+        return way if isinstance(way, (bool, str, tuple)) else None
 
     def _passed(self, passed: Passed, note: str, world: World, rank: int) -> Any:
         """What the tree passes for a parameter, as this world has it."""

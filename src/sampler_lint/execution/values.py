@@ -409,7 +409,9 @@ class Passed(NamedTuple):
     name: str = ""
     """What its name ends in."""
     value: Any = None
-    """The constant."""
+    """The constant; () for a list that is written down."""
+    is_always: bool = False
+    """Whether each construction passes something, and it is known what."""
 
 
 @dataclass(eq=False)

@@ -28,6 +28,8 @@ from sampler_lint.rules.smp304_length_not_true.tried import (
     untrue_length,
     yields_nothing,
 )
+from sampler_lint.syntax.nodes import Class
+from sampler_lint.workspace.project import Module
 
 
 class LengthNotTrue(Rule):
@@ -96,22 +98,23 @@ class LengthNotTrue(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class, and read what cannot be tried."""
         for module, cls in judged(model):
-            raising = returns_nothing(module, cls) or returns_a_fraction(model, module, cls)
-            if raising is not None and not is_asked_for(model, cls):
-                raising.grade = Grade.LIKELY  # it raises for whoever asks, and nobody does
-            suspect = (
-                raising
-                or at_most_one(model, cls, is_true=holds(model, cls))
-                or set_too_late(model, cls)
-                or untrue_length(model, module, cls)
-                or yields_nothing(model, module, cls)
-                or true_once(model, cls)
-                or size_at_first(model, module, cls)
-                or one_too_many(model, cls)
-                or always_off(model, cls)
-                or runs_dry(model, cls)
-                or empty_at_first(model, cls)
-                or skips_under_inherited(model, module, cls)
+            suspect, is_length = next(
+                (each for each in _untrue(model, module, cls) if each[0] is not None),
+                (None, False),
             )
+            if suspect is not None and is_length and not is_asked_for(model, cls):
+                suspect.grade = Grade.LIKELY  # it is wrong for whoever asks, and nobody does
             yield from graded(model, cls, suspect)
         yield from length_missing(model)
+
+
+def _untrue(model: Model, module: Module, cls: Class) -> Iterator[tuple[Suspect | None, bool]]:
+    """What is wrong with a class, gravest first, and whether only who asks its length meets it."""
+    yield returns_nothing(module, cls) or returns_a_fraction(model, module, cls), True
+    yield at_most_one(model, cls, is_true=holds(model, cls)), True
+    yield set_too_late(model, cls) or untrue_length(model, module, cls), True
+    yield yields_nothing(model, module, cls) or true_once(model, cls), False
+    yield size_at_first(model, module, cls) or one_too_many(model, cls), True
+    yield always_off(model, cls), True
+    yield runs_dry(model, cls) or empty_at_first(model, cls), False
+    yield skips_under_inherited(model, module, cls), True

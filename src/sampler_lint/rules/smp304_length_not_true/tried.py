@@ -9,10 +9,11 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sampler_lint.analysis.origins import LOCAL, Hop, origins
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.epoch_state import epoch_state, reach
-from sampler_lint.domain.epochs import feeds_training, loops_over
+from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over
 from sampler_lint.domain.model import Model, calls_inside, own_scopes
 from sampler_lint.domain.programs import outer_stores_beside
 from sampler_lint.domain.ranks import reached
@@ -34,7 +35,7 @@ from sampler_lint.rules._trials import (
     slice_of,
 )
 from sampler_lint.rules.smp304_length_not_true.asked import is_asked_for
-from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
     DIVISIONS,
     Attr,
@@ -236,20 +237,20 @@ def _is_for_one_pass(model: Model, cls: Class) -> bool:
     loaders = [loader for _, loader in model.loaded.get(cls, ())]
     return defined_by(model, cls, "__next__") is not None and not any(
         feeds_training(model, loader)
-        and not any(
-            _may_make(model, found.inner.source, loader) for found in loops_over(model, loader)
-        )
+        and not any(_makes_it(model, found) for found in loops_over(model, loader))
         for loader in loaders
     )
 
 
-def _may_make(model: Model, source: Expr, loader: Obj) -> bool:
-    """Whether what a pass goes over is asked of something that makes the loader."""
-    return any(
-        loader.site is not None and loader.site.scope in reached(model, callee)
-        for node in walk(source)
-        if isinstance(node, Call)
-        for callee in model.flow.callees(node)
+def _makes_it(model: Model, found: EpochLoop) -> bool:
+    """Whether each turn asks something that makes the loader for what its pass goes over."""
+    site = found.inner.loader.site
+    return site is not None and any(
+        isinstance(step.expr, Call)
+        and step.expr.stmt is not None
+        and (step.scope is not found.loop.scope or found.loop.encloses(step.expr.stmt))
+        and any(site.scope in reached(model, each) for each in model.flow.callees(step.expr))
+        for step in origins(model.flow, found.inner.source, LOCAL | Hop.PART)
     )
 
 

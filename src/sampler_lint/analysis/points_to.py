@@ -18,7 +18,6 @@ with (``attributes``), arguments (``passing``), returns (``calls``), and here na
 
 from __future__ import annotations
 
-import builtins
 from functools import partial
 from typing import Any
 
@@ -71,9 +70,8 @@ from sampler_lint.syntax.nodes import (
     Unary,
 )
 from sampler_lint.workspace.project import Project
-from sampler_lint.workspace.stars import StarImports
+from sampler_lint.workspace.stars import BUILTINS, StarImports
 
-_BUILTINS = frozenset(dir(builtins))
 #: How a name gets a value, or a part of one.
 _BINDS = frozenset({"assign", "element", "enter"})
 
@@ -230,7 +228,7 @@ class Flow(Calls):
                 if catalog.known(star) is not None:
                     self._add(var, Ext(star))
                     return
-        if facts.module.star_imports and name not in _BUILTINS:
+        if facts.module.star_imports and name not in BUILTINS:
             self._add(var, Unknown(f"`{name}` comes from a star import", Why.FOREIGN))
         else:
             self._add(var, Ext(name))

@@ -282,24 +282,28 @@ def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterato
     class.
     """
     project = model.project
-    words: dict[bytes, set[str]] = {}
+    words: dict[tuple[bytes, str], set[str]] = {}
     methods: dict[bytes, list[str]] = {}
     for function in functions:
-        name = function.name
-        if name.startswith("__") and function.cls is not None:
-            name = function.cls.name  # Python calls it: what has an object spells the class
-        words.setdefault(name.encode(), set()).add(model.module_of(function).path)
-        if function.cls is not None and not name.startswith("__"):
+        name = spelled = function.name
+        if function.cls is not None and name.startswith("__"):
+            name = spelled = function.cls.name  # Python calls it: what has an object spells this
+        elif function.cls is not None:
+            spelled = f".{name}"
             methods[f".{name}(".encode()] = []
+        words.setdefault((spelled.encode(), name), set()).add(model.module_of(function).path)
     for path in project.files.keys() - known if words else ():
         try:
             data = project.bytes_of(path)
         except SourceError:
             continue
-        for spelled, where in methods.items():
-            if spelled in data:
+        for call, where in methods.items():
+            if call in data:
                 where.append(path)
-        if any(w in data and _imports_from(model, path, w.decode(), words[w]) for w in words):
+        said = [(name, homes) for (word, name), homes in words.items() if word in data]
+        if said:
+            project.imports_told(path, data)  # what is read once need not be read again
+        if any(_imports_from(model, path, name, homes) for name, homes in said):
             yield path
     for where in methods.values():
         if len(where) <= MOST_CALLING_BY_NAME:

@@ -374,10 +374,11 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
     """
     guesses: dict[str, Any] = {}
     spec.guesses = guesses
-    left: list[tuple[str, list[Any]]] = []
+    left: list[tuple[str, list[Any], list[object]]] = []
     refused, runs_through = None, False
     too_much: list[OverBudgetError] = []
     for _ in range(MOST_GUESSES):
+        outcome: object | None = object()  # unlike any other
         try:
             if attempt():
                 return True
@@ -390,11 +391,11 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
             if BUDGET.gone or not left or len(too_much) == MOST_OVER_BUDGET:
                 raise
         except WantedError as error:
-            left.append((error.key, stand_ins(error)))
-        except SILENT:
-            pass
-        while left and not left[-1][1]:
-            guesses.pop(left.pop()[0], None)
+            left.append((error.key, stand_ins(error), []))
+            outcome = None
+        except SILENT as error:
+            outcome = type(error), str(error)
+        _put_back(guesses, left, outcome)
         if not left and too_much and any(spec.small_numbers()):
             raise too_much[0]  # what fits may only be too large
         if not left and refused is not None and not runs_through:
@@ -403,9 +404,29 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
             raise too_much[0]
         if not left:
             return False
-        key, choices = left[-1]
+        key, choices, _ = left[-1]
         guesses[key] = choices.pop(0)
     return False
+
+
+def _put_back(
+    guesses: dict[str, Any], left: list[tuple[str, list[Any], list[object]]], outcome: object | None
+) -> None:
+    """Take back the guesses that have no other value left.
+
+    Where all values of a later one came out as before, an earlier one makes no difference: its
+    other values need not be tried.
+    """
+    if left and outcome is not None:
+        left[-1][2].append(outcome)
+    while left and not left[-1][1]:
+        key, _, outcomes = left.pop()
+        guesses.pop(key, None)
+        if left:
+            _, choices, above = left[-1]
+            above.append(tuple(outcomes))
+            if above[-1] in above[:-1]:
+                choices.clear()
 
 
 def hands_out(

@@ -89,7 +89,10 @@ class ImportPaths:
         are guessed: the nearest folder around the importer that holds the name, else the only
         one in the tree, else a package around it, as of code that was taken over with its imports.
         """
-        key = name, level, importer.path
+        if not level and name.partition(".")[0] not in self._parents:
+            return None  # most are of packages that are installed
+        # What a relative one means, its folder says.
+        key = name, level, importer.folder if level else importer.path
         if key not in self._found:
             self._found[key] = self._find(name, importer, level)
         return self._found[key]

@@ -200,6 +200,7 @@ class Project:
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
         self._told_imports: dict[str, list[Imported] | None] = {}
+        self._telling: dict[str, bool] = {}
         self._looked_up: set[str] = set()
         self._program_by_path: dict[str, str] = {}
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
@@ -578,10 +579,13 @@ class Project:
             return False
         if not self.is_narrowed or path in self._modules or path in self.seeding:
             return True
-        try:
-            return path.endswith("__init__.py") or says_rank_or_data(self.bytes_of(path))
-        except SourceError:
-            return False
+        if path not in self._telling:
+            try:
+                known = path.endswith("__init__.py") or says_rank_or_data(self.bytes_of(path))
+            except SourceError:
+                known = False
+            self._telling[path] = known
+        return self._telling[path]
 
     # -- calls by name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterable
 
@@ -12,6 +13,8 @@ from sampler_lint.workspace.import_paths import Importer, Place
 from sampler_lint.workspace.project import Project
 
 _WORD = re.compile(rb"\w+")
+#: What a star import brings only where it shadows what Python has.
+BUILTINS = frozenset(dir(builtins))
 
 
 class StarImports:
@@ -39,6 +42,8 @@ class StarImports:
         return self._sources[facts, name]
 
     def _find(self, facts: ModuleFacts, name: str) -> ModuleFacts | None:
+        if name in BUILTINS:
+            return self._shadowing(facts, name)
         seen = {facts}
         way = [iter(self._brought_to(facts))]
         own = self._project.module_of(facts).path
@@ -60,13 +65,23 @@ class StarImports:
                 way.pop()
         return None
 
+    def _shadowing(self, facts: ModuleFacts, name: str) -> ModuleFacts | None:
+        """The file imported from that has a name of Python's own: no others are read for that."""
+        for path in self._starred_in(facts):
+            other = self._told(path) if self._project.says(path, name.encode()) else None
+            if other is not None and name in other.bindings and _exports(other, name):
+                return other
+        return None
+
+    def _starred_in(self, facts: ModuleFacts) -> list[str]:
+        """The files that a file itself imports from by a star, the last first."""
+        stars = [Imported(target, None, level) for target, level in reversed(facts.star_imports)]
+        return self._found(stars, self._project.module_of(facts))
+
     def _brought_to(self, facts: ModuleFacts) -> list[str]:
         """The files that star imports bring to a file, the last first."""
         if facts not in self._starred:
-            stars = [
-                Imported(target, None, level) for target, level in reversed(facts.star_imports)
-            ]
-            self._starred[facts] = self._found(stars, self._project.module_of(facts))
+            self._starred[facts] = self._starred_in(facts)
             self._look_into(self._starred[facts])
         return self._starred[facts]
 
@@ -135,4 +150,4 @@ def _exports(facts: ModuleFacts, name: str) -> bool:
     return True
 
 
-__all__ = ["StarImports"]
+__all__ = ["BUILTINS", "StarImports"]

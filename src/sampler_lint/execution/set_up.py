@@ -296,7 +296,7 @@ class SetUp:
         if self.seed is not None and role is Role.SEED and (is_number or self.seeded):
             return self.seed
         if default is not None and (always := self._always(name)) is not None:
-            return UNKNOWN if always == () else always
+            return [] if always == () else always
         is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
         is_wanted = role in _ALWAYS or (role is Role.TOTAL_BATCH and _is_none(default))

@@ -40,7 +40,7 @@ from sampler_lint.rules._trials import (
 from sampler_lint.rules.smp405_partition_arithmetic.gaps import left_out
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import nodes_in, statements, stmt_of, walk
-from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
+from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node, Seq
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if empty is None and len(empties) == len([*filter(_feeds_all, trials.usual)]) > 1:
         empty = empties[0]  # whatever the data holds
     if empty is not None:
-        if not _is_given_others(model, cls):
+        if not _is_given_others(model, cls) and not _is_given_nothing(model, cls):
             yield _empty_batch(model, module, cls, empty)
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
@@ -292,6 +292,16 @@ def _is_given_others(model: Model, cls: Class) -> bool:
     }
     return bool(values) and all(
         isinstance(value, Obj) and isinstance(value.cls, Class) for value in values
+    )
+
+
+def _is_given_nothing(model: Model, cls: Class) -> bool:
+    """Whether it is given a batch of no samples: ``fill=[]``."""
+    return any(
+        isinstance(arg.value, Seq) and not arg.value.items
+        for made in model.built.get(cls, ())
+        if made.site is not None
+        for arg in made.site.args
     )
 
 

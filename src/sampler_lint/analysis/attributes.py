@@ -78,6 +78,9 @@ class _Handed(NamedTuple):
 _LOST = _Handed(None, None, None, is_lost=True)
 
 
+DICTS = frozenset({"dict", "collections.OrderedDict", "collections.defaultdict"})
+
+
 class Attributes(Containers):
     """Follows what objects are built with and what is kept in their attributes."""
 
@@ -315,7 +318,7 @@ class Attributes(Containers):
         A name of which nothing is written may be any, but is hardly one that is ``found`` set.
         """
         if cls not in self._named:
-            self._named[cls] = named_stores(cls), fills_dict(cls)
+            self._named[cls] = named_stores(cls), fills_dict(cls) or self._has_items(cls)
         stores, is_filled = self._named[cls]
         is_filled &= not found
         if not stores and not is_filled:
@@ -327,6 +330,12 @@ class Attributes(Containers):
         if is_filled or any(not isinstance(store.name, Const) for store in fitting):
             self._add(var, Unknown(f"`.{name}` may be set by name in {cls.name}"))
         return is_filled or bool(fitting)
+
+    def _has_items(self, cls: Class) -> bool:
+        """Whether attributes are items of a dict, which whoever has an object may fill by keys."""
+        return cls.makes_up_attributes and any(
+            isinstance(base, str) and base in DICTS for base in self.mro(cls)
+        )
 
     def _stored_from_outside(
         self, name: str, scope: Scope, is_owner: Callable[[Value], bool], var: Var

@@ -18,6 +18,7 @@ from sampler_lint.analysis.arguments import (
     passed,
     takes_parameter,
 )
+from sampler_lint.analysis.attributes import DICTS
 from sampler_lint.analysis.containers import TABLE_METHOD_NAMES, VIEWS
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.decorators import returns_another
@@ -73,7 +74,6 @@ from sampler_lint.workspace.project import Project
 
 #: What keeps its keyword arguments, as entries or as attributes.
 _KEEPS_KEYWORDS = {"types.SimpleNamespace", "argparse.Namespace"}
-_DICTS = {"dict", "collections.OrderedDict", "collections.defaultdict"}
 #: Which method it calls hangs on its argument.
 _NEXT = Ext("next")
 
@@ -169,7 +169,7 @@ class Calls(Passing):
         elif dotted == "collections.namedtuple":
             names = field_names(call)
             self._add(var, TupleType(names) if names else ExtObj(dotted, call))
-        elif dotted in _DICTS or (dotted in _KEEPS_KEYWORDS and not call.positional):
+        elif dotted in DICTS or (dotted in _KEEPS_KEYWORDS and not call.positional):
             self._add(var, Table(call))
         elif dotted == "dict.fromkeys" and len(call.positional) == 2:
             self._add(var, Table(_with_keys(call)))

@@ -34,7 +34,6 @@ from sampler_lint.rules._trials import (
     read_other,
     slice_of,
 )
-from sampler_lint.rules.smp304_length_not_true.asked import is_asked_for
 from sampler_lint.syntax.navigation import nodes_in, same, self_class, self_stores, statements
 from sampler_lint.syntax.nodes import (
     DIVISIONS,
@@ -101,7 +100,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         return None
     if (trial in guessed or trial.from_data) and _asks_what_length_is_made_of(model, cls):
         return None  # the guess is of two numbers that are not any two
-    if not is_asked_for(model, cls) or (trial in flagged and is_never_told(model, cls, trial)):
+    if trial in flagged and is_never_told(model, cls, trial):
         grade = Grade.LIKELY
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
     who = f"on rank {turn.rank}, " if trial.world.ranks > 1 and differ(trial) else ""

@@ -10,7 +10,7 @@ from sampler_lint.domain.conditions import is_never_built
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.evaluated import only_evaluates
-from sampler_lint.domain.launches import is_left_over
+from sampler_lint.domain.launches import is_left_over, launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, seeds_constantly
@@ -174,7 +174,7 @@ def _may_be_built(model: Model, module: Module, cls: Class) -> bool:
     init = cls.method("__init__")
     return (
         bool(cls.decorators)
-        or is_imported(model, module, cls.name)
+        or (is_imported(model, module, cls.name) and not launches(model).is_idle(cls))
         # One that derives from nothing, as Megatron's.
         or (init is not None and any(_is_reached(model, c) for c in model.flow.callers(init)))
     )

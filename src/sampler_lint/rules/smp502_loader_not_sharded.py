@@ -21,7 +21,7 @@ from sampler_lint.domain.model import (
     Model,
     scopes_inside,
 )
-from sampler_lint.domain.programs import is_test, program_files
+from sampler_lint.domain.programs import in_test_function, is_test, program_files
 from sampler_lint.domain.ranks import (
     built_classes,
     is_guarded,
@@ -293,6 +293,8 @@ def _with_one_rank(model: Model) -> Iterator[Suspect]:
 
 def _check_loader(model: Model, loader: Obj) -> Suspect | None:
     if loader.site is None or is_guarded(loader.site):
+        return None
+    if in_test_function(model, loader.site.scope):
         return None
     grade = _unsharded(model, loader)
     if grade is None:

@@ -156,7 +156,11 @@ class Launches:
             known = self._left_over[part] = self._is_unspoken(part)
         return known
 
-    def _is_unspoken(self, part: Part) -> bool:
+    def is_named_by_nobody(self, cls: Class) -> bool:
+        """Whether no file of the tree says its name, though one may look names up from outside."""
+        return self._is_unspoken(self._part(cls), looked_up=False)
+
+    def _is_unspoken(self, part: Part, *, looked_up: bool = True) -> bool:
         module = self._project.module_at(part.path)
         define = _definition(module, part.name) if module is not None else None
         return (
@@ -166,10 +170,12 @@ class Launches:
             and self._is_among_programs(module)
             and next(self._users(part), None) is None
             and len(self._called(part, self._files.leading_to(part.path))) == 1
-            and not self._is_offered(part, module, ())
+            and not self._is_offered(part, module, (), looked_up=looked_up)
         )
 
-    def _is_offered(self, part: Part, module: Module, users: Sequence[Part]) -> bool:
+    def _is_offered(
+        self, part: Part, module: Module, users: Sequence[Part], *, looked_up: bool = True
+    ) -> bool:
         """Whether its name may find it: in a table, by a look-up, in settings or elsewhere."""
         leading = self._files.leading_to(part.path)
         if part.name in _literals(module.facts) and leading != {part.path}:
@@ -177,7 +183,7 @@ class Launches:
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            any(self._looks_up_names(path) for path in leading)
+            (looked_up and any(self._looks_up_names(path) for path in leading))
             or any(self._names(path, part) for path in others)
             or self._is_configured(part)
         )

@@ -9,8 +9,7 @@ from sampler_lint.analysis.asked import tests, upright
 from sampler_lint.analysis.named_stores import may_spell
 from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.programs import is_test, program_files
-from sampler_lint.domain.stored_outside import is_stored_outside
+from sampler_lint.domain.programs import is_test, program_files, stores_beside
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import self_class, unparse
@@ -140,8 +139,7 @@ def _constant_in(model: Model, cls: Class, name: str) -> bool | None:
         or cls.decorators
         or cls.method("__init__") is not None
         or model.flow.subclasses(cls)
-        or is_stored_outside(model, cls, name)
-        or model.project.own_stores(name, cls)
+        or any(stores_beside(model, name, cls))
     ):
         return None
     by_name = (

@@ -64,8 +64,8 @@ class LoaderNotSharded(Rule):
         wrapped in `DistributedDataParallel` or FSDP, passed to DeepSpeed, apex or Horovod, or its
         gradients go through `all_reduce`. Not reported if the dataset or the loop depends on the
         rank, if generators are seeded by rank, if the loader is built under a condition about
-        ranks, or if ranks share batches or parts of the model on purpose (tensor or pipeline
-        parallelism). Nor if the program shards anything else, or imports a package that does,
+        ranks or by a test function, or if ranks share batches or parts of the model on purpose
+        (tensor or pipeline parallelism). Nor if the program shards anything else, or imports a package that does,
         unless a loop certainly trains with exactly the loader built here. One that does not shuffle
         either counts where a loop certainly trains with it and an index stands for one sample. With
         Lightning: a

@@ -64,8 +64,8 @@ class LoaderNotSharded(Rule):
         wrapped in `DistributedDataParallel` or FSDP, passed to DeepSpeed, apex or Horovod, or its
         gradients go through `all_reduce`. Not reported if the dataset or the loop depends on the
         rank, if generators are seeded by rank, if the loader is built under a condition about
-        ranks or by a test function, or if ranks share batches or parts of the model on purpose
-        (tensor or pipeline parallelism). Nor if the program shards anything else, or imports a package that does,
+        ranks, or if ranks share batches or parts of the model on purpose (tensor or pipeline
+        parallelism). Nor if the program shards anything else, or imports a package that does,
         unless a loop certainly trains with exactly the loader built here. One that does not shuffle
         either counts where a loop certainly trains with it and an index stands for one sample. With
         Lightning: a
@@ -78,6 +78,7 @@ class LoaderNotSharded(Rule):
         `num_replicas` counts the processes of the node), or one literal or default in every
         process, or whose `num_replicas` is the number of this machine's devices; and a slice that
         begins at the rank within the node and steps over all processes.
+        Tests are left out.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,

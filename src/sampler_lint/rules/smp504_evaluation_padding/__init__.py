@@ -76,11 +76,12 @@ class EvaluationPadding(Rule):
         dataset, or where one rank alone comes to the evaluation or uses what it has counted. Not
         reported where a record of each sample is kept for somebody else to count, or the results go
         into files that are called after the samples, nor where the pass always ends after a number
-        of batches, or a class of settings that nothing sets says no to it. Also one over a loader
-        with `drop_last=True` that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
+        of batches. Also one over a loader with `drop_last=True`
+        that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
         Only `likely` of loaders that a hook gives a framework, as `test_dataloader`, of a pass
         that a setting may end before (`if args.debug and step > 9: break`), and of an evaluation of
         what Accelerate divides that calls `gather`, not `gather_for_metrics`.
+        Nothing is said where a class of settings that nothing sets says no to the evaluation.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or

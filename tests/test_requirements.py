@@ -113,6 +113,32 @@ def test_versions_as_pip_writes_them(tmp_path, line: str, inside, outside) -> No
     assert not any(admits(found, *outside))
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "setup.py",
+            'setup(name="x", python_requires=">=3.6, <3.9", install_requires=["torch"])\n',
+        ),
+        ("setup.cfg", "[options]\npython_requires = >=3.6, <3.9\n"),
+        ("pyproject.toml", '[project]\nname = "x"\nrequires-python = "~=3.8.0"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = ">=3.7,<3.9"\ntorch = "*"\n'),
+        ("environment.yml", "dependencies:\n  - python=3.8\n  - pytorch\n"),
+    ],
+)
+def test_an_old_python_has_no_new_torch(tmp_path, name: str, text: str) -> None:
+    root = write_tree(tmp_path, {name: text.encode()})
+    assert admits(versions(root), "1.13", "2.0", "2.5", "2.6", "2.10") == [True] * 3 + [False] * 2
+    assert admits(versions(root, torch_version=">=2.6"), "2.6", "2.10") == [True, True]
+
+
+@pytest.mark.parametrize("wanted", [">=3.6", ">=3.8,<4", "three"])
+def test_another_python_has_every_torch(tmp_path, wanted: str) -> None:
+    text = f'setup(name="x", python_requires="{wanted}")\n'
+    found = versions(write_tree(tmp_path, {"setup.py": text.encode()}))
+    assert admits(found, "2.5", "2.10", "2.13") == [True, True, True]
+
+
 def test_conda_pins_with_one_sign(tmp_path) -> None:
     text = (
         "name: x\nchannels:\n  - pytorch\ndependencies:\n"

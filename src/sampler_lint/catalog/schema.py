@@ -185,6 +185,8 @@ class Framework(NamedTuple):
     """Names on the package index, in the order of ``packages``."""
     releases: tuple[str, ...]
     """Releases to try a requirement on: each minor one, and those where something changed."""
+    pythons: tuple[tuple[str, Span], ...] = ()
+    """The oldest Python that releases run on."""
     trainers: frozenset[str] = frozenset()
     """The names that take the loaders: who imports none of them only borrows a helper."""
     switches: tuple[tuple[str, Span], ...] = ()

@@ -71,9 +71,12 @@ def _is_kind(question: object) -> TypeGuard[tuple[object, str]]:
     return isinstance(question, tuple) and len(question) == 2
 
 
-def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
-    """Whether what a call of a factory passes excludes the branch in which a place of it stands."""
-    return through is not None and place is not None and _excludes(model, [through], place)
+def excludes(model: Model, through: Call | None, place: Call | None, *around: Call) -> bool:
+    """Whether what a call of a factory passes excludes the branch in which a place of it stands.
+
+    What that hands on has the values that the calls ``around`` it pass, the next one first.
+    """
+    return through is not None and place is not None and _excludes(model, [through, *around], place)
 
 
 def _excludes(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import ExtObj, Obj
 from sampler_lint.domain.epoch_calls import loops_over_stmt
-from sampler_lint.domain.epochs import pass_trains
+from sampler_lint.domain.epochs import pass_evaluates, pass_trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, taken_from
 from sampler_lint.domain.programs import is_test
@@ -73,7 +73,8 @@ def _training_loader(
             isinstance(value, Obj)
             and model.role(value) == "loader"
             and _orders_anew(model, value)
-            and pass_trains(model, Pass(scope, stmt, source, value, source))
+            and pass_trains(model, taken := Pass(scope, stmt, source, value, source))
+            and not pass_evaluates(model, taken)
         ):
             return value
     return None

@@ -77,7 +77,7 @@ class Launches:
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
         self._idle: dict[Part, bool] = {}
-        self._left_over: dict[Part, bool] = {}
+        self._unspoken: dict[tuple[Part, bool], bool] = {}
         self._among_programs: dict[str, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
@@ -148,15 +148,20 @@ class Launches:
 
         That is, there are programs beside it, and no file mentions or imports it.
         """
-        if self.is_dead(cls):
-            return True
-        part = self._part(cls)
-        known = self._left_over.get(part)
+        return self.is_dead(cls) or self.is_named_by_nobody(cls, looked_up=True)
+
+    def is_named_by_nobody(self, cls: Class, *, looked_up: bool = False) -> bool:
+        """Whether no file of the tree says its name; one may look names up from outside.
+
+        ``looked_up``: nor may one that leads to it look up any name.
+        """
+        about = self._part(cls), looked_up
+        known = self._unspoken.get(about)
         if known is None:
-            known = self._left_over[part] = self._is_unspoken(part)
+            known = self._unspoken[about] = self._is_unspoken(*about)
         return known
 
-    def _is_unspoken(self, part: Part) -> bool:
+    def _is_unspoken(self, part: Part, looked_up: bool) -> bool:
         module = self._project.module_at(part.path)
         define = _definition(module, part.name) if module is not None else None
         return (
@@ -166,10 +171,12 @@ class Launches:
             and self._is_among_programs(module)
             and next(self._users(part), None) is None
             and len(self._called(part, self._files.leading_to(part.path))) == 1
-            and not self._is_offered(part, module, ())
+            and not self._is_offered(part, module, (), looked_up=looked_up)
         )
 
-    def _is_offered(self, part: Part, module: Module, users: Sequence[Part]) -> bool:
+    def _is_offered(
+        self, part: Part, module: Module, users: Sequence[Part], *, looked_up: bool = True
+    ) -> bool:
         """Whether its name may find it: in a table, by a look-up, in settings or elsewhere."""
         leading = self._files.leading_to(part.path)
         if part.name in _literals(module.facts) and leading != {part.path}:
@@ -177,7 +184,7 @@ class Launches:
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            any(self._looks_up_names(path) for path in leading)
+            (looked_up and any(self._looks_up_names(path) for path in leading))
             or any(self._names(path, part) for path in others)
             or self._is_configured(part)
         )

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from sampler_lint.analysis.asked import tests, upright
-from sampler_lint.analysis.values import Ext
+from sampler_lint.analysis.named_stores import may_spell
+from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.programs import is_test, program_files, stores_beside
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import (
@@ -107,7 +109,54 @@ def _settled(model: Model, read: Attr) -> bool | None:
             asked = part.stmt if isinstance(part, Attr) and dotted(part) == name else None
             if asked is not None and not _is_changed(model, read, asked):
                 return said
-    return None
+    return _written_once(model, read)
+
+
+def _written_once(model: Model, read: Attr) -> bool | None:
+    """Whether a setting is true that stands in a class of settings, and that nothing sets.
+
+    ``class Args: evaluate = False``, of which the program makes an object and asks it.
+    """
+    if self_class(read.value) is not None:
+        return None
+    found = {
+        _constant_in(model, value.cls, read.name)
+        if isinstance(value, Obj) and isinstance(value.cls, Class) and value.site is not None
+        else None
+        for value in model.flow.values(read.value)
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+@remembered
+def _constant_in(model: Model, cls: Class, name: str) -> bool | None:
+    """Whether a class that nothing derives from or tells anything else says yes to a setting."""
+    bound = cls.bindings.get(name, [])
+    value = bound[0].value if len(bound) == 1 and not bound[0].path else None
+    if (
+        not isinstance(value, Const)
+        or cls.bases
+        or cls.decorators
+        or cls.method("__init__") is not None
+        or model.flow.subclasses(cls)
+        or any(stores_beside(model, name, cls))
+    ):
+        return None
+    by_name = (
+        call.positional[1]
+        for call in model.project.calls_near("setattr", cls)
+        if len(call.positional) == 3 and self_class(call.positional[0]) in {None, cls}
+    )
+    files = program_files(model)
+    if any(may_spell(each, name) for each in by_name) or any(
+        files.says(path, *_TELL_ALL) for path in files.beside(model.module_of(cls).path)
+    ):
+        return None
+    return bool(value.value)
+
+
+#: How a program may set whatever is named to it on an object.
+_TELL_ALL = ("__dict__", "vars(", "namespace=")
 
 
 def _is_changed(model: Model, read: Attr, since: Stmt) -> bool:

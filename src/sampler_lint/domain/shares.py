@@ -112,13 +112,20 @@ def pads(model: Model, sampler: Obj) -> bool:
 
 
 def _is_as_tried(model: Model, sampler: Obj) -> bool:
-    """Whether it has no option of its class set otherwise than by default, as in the trials."""
+    """Whether it has no option of its class set otherwise than by default, as in the trials.
+
+    Nor one without a default that the program answers with yes here and with no there.
+    """
     for name, default in parameters(model, sampler).items():
         given = model.argument(sampler, name)
-        if role_of(name) is None and isinstance(default, Const) and given is not None:
+        if role_of(name) is not None or given is None:
+            continue
+        if isinstance(default, Const):
             told = model.flow.constants(given, sampler.through)
             if told is not None and default.value not in told:
                 return False
+        elif default is None and model.flow.constants(given) == {False, True}:
+            return False
     return True
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from sampler_lint.analysis.origins import parameter_of
 from sampler_lint.analysis.values import ExtObj
 from sampler_lint.domain.concepts import EVALUATES, STEPS, TRAINS, WITHOUT_GRADIENTS
 from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.wrapping import flat
-from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
+from sampler_lint.limits import DEEPEST_CHAIN, MOST_SEARCHED_FOR_STEP
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
     expressions,
@@ -127,29 +128,47 @@ def steps(
 
     Found once: each loop over a loader of a big trainer leads to all that the trainer calls.
     """
-    return _steps(model, scope, within, set(), through)
+    return _steps(model, scope, within, set(), () if through is None else (through,))
 
 
 def _steps(
     model: Model,
     scope: Scope,
     within: Stmt | None,
-    seen: set[tuple[Scope, Call | None]],
-    through: Call | None,
+    seen: set[tuple[Scope, tuple[Call, ...]]],
+    through: tuple[Call, ...],
 ) -> bool:
     every = scope.calls if within is None else scope.calls_in(within)
-    calls = [call for call in every if not excludes(model, through, call)] if through else every
+    calls = every
+    if through:
+        last, *around = through
+        calls = [call for call in every if not excludes(model, last, call, *around)]
     if any(is_step(model, call) for call in calls):
         return True
     seen.add((scope, through))
     return len(seen) < MOST_SEARCHED_FOR_STEP and any(
         _steps(model, callee, None, seen, by)
         for call in calls
-        for callee in model.flow.callees(call, through)
+        for callee in model.flow.callees(call, *through[:1])
         # What a function calls by name, or whether it trains, its caller may say.
-        for by in [call if _switches(call) or model.flow.calls_by_string(callee) else None]
+        for by in [_telling(call, through, bool(model.flow.calls_by_string(callee)))]
         if (callee, by) not in seen
     )
+
+
+def _telling(call: Call, through: tuple[Call, ...], calls_by_name: bool) -> tuple[Call, ...]:
+    """A call that says yes, no or none to something, below those that have told it what to say.
+
+    ``update(batch, training=False)``, or ``training=training`` in a function that was told.
+    """
+    if (
+        through
+        and call not in through
+        and len(through) < DEEPEST_CHAIN
+        and any(parameter_of(arg.value) for arg in call.args)
+    ):
+        return (call, *through)
+    return (call,) if calls_by_name or _switches(call) else ()
 
 
 @remembered

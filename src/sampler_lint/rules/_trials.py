@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.conditions import is_never_built
-from sampler_lint.domain.launches import is_installable, is_left_over
+from sampler_lint.domain.launches import is_installable, is_left_over, launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.settled import is_chosen_by_nobody
 from sampler_lint.edits.editor import Editor
@@ -71,6 +71,7 @@ def graded(model: Model, cls: Class, suspect: Suspect | None) -> Iterator[Suspec
     place = getattr(suspect.start, "stmt", None)
     if (
         is_left_over(model, cls)
+        or launches(model).is_named_by_nobody(cls)
         or is_never_built(model, cls)
         or (
             isinstance(place, Stmt)

@@ -10,7 +10,7 @@ from sampler_lint.domain.conditions import is_never_built
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.evaluated import only_evaluates
-from sampler_lint.domain.launches import is_left_over
+from sampler_lint.domain.launches import is_left_over, launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, seeds_constantly
@@ -19,7 +19,7 @@ from sampler_lint.domain.shards import orders_globally
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import pass_to_taker, summed, take_seed
-from sampler_lint.findings import Applicability, Fix, Related, Severity
+from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
@@ -51,9 +51,10 @@ class SeedIgnored(Rule):
         (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Not reported
         where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`) or kept in
         it by the class, where the other branch of a test seeds with it, or for what is only
-        evaluated. Also a number (`g.manual_seed(0)`), in a sampler that a loader trains with and
-        that is given no generator; the same of the process's own generator that a sampler inside
-        draws from; and a class that takes a seed, where a simulation draws the same with another.
+        evaluated; only `likely` where nothing in sight builds a class that takes no seed. Also a
+        number (`g.manual_seed(0)`), in a sampler that a loader trains with and that is given no
+        generator; the same of the process's own generator that a sampler inside draws from; and a
+        class that takes a seed, where a simulation draws the same with another.
 
     Why is this bad?
         Epoch `k` has the same order in every run, whatever the seed. Runs with different seeds
@@ -103,9 +104,19 @@ class SeedIgnored(Rule):
             reason = _setting(model, module, cls)
             if reason is None or is_left_over(model, cls) or is_never_built(model, cls):
                 continue
-            if takes_seed(model, cls) or _may_be_built(model, module, cls):
-                for seeded in found:
-                    yield _suspect(model, module, cls, seeded, *reason)
+            grade = Grade.CERTAIN if takes_seed(model, cls) else _grade_of(model, module, cls)
+            if grade is None:
+                continue
+            for seeded in found:
+                is_run = _is_run(model, cls, seeded.call.scope)
+                told = grade if is_run else Grade.LIKELY
+                yield _suspect(model, module, cls, seeded, *reason, told)
+
+
+def _is_run(model: Model, cls: Class, scope: Scope) -> bool:
+    """Whether something in sight calls a method of a class, or Python and torch do."""
+    known = scope.name.startswith("__") or scope.name == "set_epoch"
+    return known or bool(model.project.calls_near(scope.name, cls))
 
 
 def _never_used(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
@@ -162,22 +173,26 @@ def _sites(model: Model, cls: Class) -> list[Call]:
     ]
 
 
-def _may_be_built(model: Model, module: Module, cls: Class) -> bool:
-    """Whether some program builds the class, or one derived from it, so that it shuffles."""
+def _grade_of(model: Model, module: Module, cls: Class) -> Grade | None:
+    """Whether some program builds the class, or one derived from it, so that it shuffles.
+
+    Only likely, where others may that are not in sight.
+    """
     built = [
         sampler
         for sampler in constructions(model)
         if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls)
     ]
     if built:
-        return any(may_shuffle(model, each) and not only_evaluates(model, each) for each in built)
+        trains = (may_shuffle(model, b) and not only_evaluates(model, b) for b in built)
+        return Grade.CERTAIN if any(trains) else None
     init = cls.method("__init__")
-    return (
-        bool(cls.decorators)
-        or is_imported(model, module, cls.name)
-        # One that derives from nothing, as Megatron's.
-        or (init is not None and any(_is_reached(model, c) for c in model.flow.callers(init)))
-    )
+    # One that derives from nothing, as Megatron's.
+    called = init is not None and any(_is_reached(model, c) for c in model.flow.callers(init))
+    if cls.decorators or called:
+        return Grade.CERTAIN
+    offered = is_imported(model, module, cls.name) and not launches(model).is_idle(cls)
+    return Grade.LIKELY if offered else None
 
 
 def _is_reached(model: Model, call: Call) -> bool:
@@ -196,7 +211,13 @@ def _offers_seed(scope: Scope) -> bool:
 
 
 def _suspect(
-    model: Model, module: Module, cls: Class, seeded: Seeded, setting: str, why: tuple[Related, ...]
+    model: Model,
+    module: Module,
+    cls: Class,
+    seeded: Seeded,
+    setting: str,
+    why: tuple[Related, ...],
+    grade: Grade,
 ) -> Suspect:
     given = unparse(seeded.seed)
     attribute = own_seed(model, cls)
@@ -215,6 +236,7 @@ def _suspect(
         f"`{cls.name}` seeds its shuffle with `{given}` alone",
         why=why,
         fix=fix,
+        grade=grade,
         effect=f"{setting} never changes the order, so every run reads the data in the same one",
         advice=advice,
     )

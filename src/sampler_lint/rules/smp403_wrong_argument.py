@@ -323,7 +323,7 @@ def _meant(signature: Signature, made: Construction, index: int, value: Expr) ->
     name = _named(signature, value)
     if name is None or name == place or name in keywords or name not in signature.names:
         return None
-    if _says(value, place):
+    if _says(value, place) or _is_short_for(value, place):
         return None
     # Another argument of that very name in its own place, or a part of the value: the value is
     # used twice, on purpose.
@@ -346,6 +346,12 @@ def _says(value: Expr, place: str) -> bool:
     nodes = [node for each in told for node in walk(each)]
     said = [str(node.value) if isinstance(node, Const) else last_name(node) for node in nodes]
     return {*place.split("_")} <= {word for name in said if name for word in name.split("_")}
+
+
+def _is_short_for(value: Expr, place: str) -> bool:
+    """Whether a call is named after the last words of the parameter: ``get_size()``, a world's."""
+    got = (last_name(value.func) or "").removeprefix("get_") if isinstance(value, Call) else ""
+    return got != "" and f"_{place}".endswith(f"_{got}")
 
 
 def _named(signature: Signature, value: Expr) -> str | None:

@@ -21,7 +21,7 @@ from sampler_lint.domain.model import (
     Model,
     scopes_inside,
 )
-from sampler_lint.domain.programs import is_test, program_files
+from sampler_lint.domain.programs import in_test_function, is_test, program_files
 from sampler_lint.domain.ranks import (
     built_classes,
     is_guarded,
@@ -78,6 +78,7 @@ class LoaderNotSharded(Rule):
         `num_replicas` counts the processes of the node), or one literal or default in every
         process, or whose `num_replicas` is the number of this machine's devices; and a slice that
         begins at the rank within the node and steps over all processes.
+        Tests are left out.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -293,6 +294,8 @@ def _with_one_rank(model: Model) -> Iterator[Suspect]:
 
 def _check_loader(model: Model, loader: Obj) -> Suspect | None:
     if loader.site is None or is_guarded(loader.site):
+        return None
+    if in_test_function(model, loader.site.scope):
         return None
     grade = _unsharded(model, loader)
     if grade is None:

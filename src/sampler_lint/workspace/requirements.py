@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sampler_lint import catalog
 from sampler_lint.catalog import Span, release
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 
     from sampler_lint.workspace.project import Project
 
+_Release: TypeAlias = "tuple[int, ...]"
+
 #: A release that is still to come.
 _NEXT = (9999,)
+#: What asks for versions of Python itself, and those that one may ask for.
+_PYTHON = "python"
+_PYTHONS: set[_Release] = {(3, minor) for minor in range(6, 20)}
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(.*)", re.DOTALL)
 _CONDA = re.compile(r"[ \t]*-[ \t]*['\"]?(?:[\w./-]+::)?([A-Za-z][\w.-]*)[ \t]*([^'\"#\r\n]*)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -45,7 +50,7 @@ class Requirement(NamedTuple):
 class Range(NamedTuple):
     """The releases of a framework that a place of the tree may run with."""
 
-    releases: tuple[tuple[int, ...], ...]
+    releases: tuple[_Release, ...]
     stated: tuple[Requirement, ...] = ()
     """What says so; empty when nothing does."""
 
@@ -100,22 +105,33 @@ class Requirements:
         if told is not None:
             stated: tuple[Requirement, ...] = (told,)
         else:
-            names = {_normal(name) for name in table.distributions}
-            stated = next(
-                (
-                    found
-                    for place in self._around(folder)
-                    if (found := tuple(r for r in self._statements(place) if r.name in names))
-                ),
-                (),
-            )
+            stated = self._nearest(folder, {_normal(name) for name in table.distributions})
         every = {release(text) for text in table.releases} | {_NEXT}
         usual = [span for package, span in table.imported_as if package in packages]
         if usual and len(usual) == len(packages & set(table.packages)):
             every = {version for version in every if any(version in span for span in usual)}
         allowed = set().union(*(_allowed(r.specifier, every) for r in stated)) if stated else every
+        if told is None:
+            allowed = allowed - self._too_new(folder, table, allowed)
         # What no release satisfies was not understood.
         return Range(tuple(sorted(allowed or every)), stated)
+
+    def _too_new(
+        self, folder: str, table: catalog.Framework, versions: set[_Release]
+    ) -> set[_Release]:
+        """The releases that need a newer Python than any that the files ask for."""
+        asked = self._nearest(folder, {_PYTHON})
+        newest = max((v for r in asked for v in _allowed(r.specifier, _PYTHONS)), default=_NEXT)
+        spans = [span for oldest, span in table.pythons if newest < release(oldest)]
+        return {version for version in versions if any(version in span for span in spans)}
+
+    def _nearest(self, folder: str, names: set[str]) -> tuple[Requirement, ...]:
+        """What is asked of packages in the folder, or in the next one above where any is named."""
+        named = (
+            tuple(r for r in self._statements(place) if r.name in names)
+            for place in self._around(folder)
+        )
+        return next(filter(None, named), ())
 
     def _around(self, folder: str) -> Iterator[str]:
         """The folder and those around it, up to the tree's root."""
@@ -137,7 +153,7 @@ class Requirements:
             except (SourceError, ValueError, SyntaxError, RecursionError):
                 continue
             for each, specifier in pairs:
-                if _normal(each) in _distributions():
+                if _is_asked_about(each):
                     found.append(Requirement(_normal(each), specifier, place))
         return found
 
@@ -197,12 +213,16 @@ def _distributions() -> dict[str, str]:
     }
 
 
+def _is_asked_about(name: str) -> bool:
+    return _normal(name) == _PYTHON or _normal(name) in _distributions()
+
+
 @cache
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _allowed(specifier: str, every: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
+def _allowed(specifier: str, every: set[_Release]) -> set[_Release]:
     """The releases that a specifier lets in: of those given, and of those it names itself."""
     if not specifier:
         return every
@@ -259,7 +279,7 @@ def _of_lines(text: str) -> _Pairs:
 def _of_requirement(text: str) -> tuple[str, str] | None:
     """Name and specifier of a PEP 508 requirement of a package of the catalog."""
     match = _NAME.match(text)
-    if match is None or _normal(match[1]) not in _distributions():
+    if match is None or not _is_asked_about(match[1]):
         return None
     from packaging.requirements import InvalidRequirement
     from packaging.requirements import Requirement as Parsed
@@ -282,6 +302,7 @@ def _of_pyproject(text: str) -> _Pairs:
     lists += _table(data, "dependency-groups").values()
     for each in lists:
         yield from _of_lines("\n".join(_strings(each)))
+    yield from _of_python(project.get("requires-python"))
     poetry = _table(_table(data, "tool"), "poetry")
     tables = [_table(poetry, "dependencies"), _table(poetry, "dev-dependencies")]
     tables += [_table(group, "dependencies") for group in _table(poetry, "group").values()]
@@ -339,6 +360,7 @@ def _of_setup_cfg(text: str) -> _Pairs:
     except configparser.Error:
         return
     yield from _of_lines(parser.get("options", "install_requires", fallback=""))
+    yield from _of_python(parser.get("options", "python_requires", fallback=None))
     if parser.has_section("options.extras_require"):
         for _, value in parser.items("options.extras_require"):
             yield from _of_lines(value)
@@ -354,6 +376,13 @@ def _of_setup_py(text: str) -> _Pairs:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
             value = node.value.value
             yield from _of_lines(value if isinstance(value, str) and "\n" in value else "")
+        elif isinstance(node, ast.keyword) and node.arg == "python_requires":
+            yield from _of_python(getattr(node.value, "value", None))
+
+
+def _of_python(versions: object) -> _Pairs:
+    """Which Python a package says that it runs on."""
+    return _of_lines(f"{_PYTHON}{versions}" if isinstance(versions, str) else "")
 
 
 def _of_conda(text: str) -> _Pairs:

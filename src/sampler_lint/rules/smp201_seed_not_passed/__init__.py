@@ -45,7 +45,7 @@ from sampler_lint.edits.seed_fixes import (
     spelled,
     take_seed,
 )
-from sampler_lint.findings import Applicability, Fix, Related, Severity
+from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.remembered import remembered
 from sampler_lint.rules._base import Rule, Suspect
@@ -56,7 +56,7 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import (
     fixed_generator,
     fixed_seed,
 )
-from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.navigation import method_around, unparse
 from sampler_lint.syntax.nodes import Attr, Call, Choice, Class, Expr, Function, Name, Scope
 from sampler_lint.workspace.project import Module
 
@@ -142,7 +142,10 @@ class SeedNotPassed(Rule):
             if is_left_out(model, site) or _is_refused(model, sampler):
                 continue
             seen.add(site)
-            yield _suspect(model, module, sampler, fixed, source)
+            suspect = _suspect(model, module, sampler, fixed, source)
+            if _is_kept_in_unbuilt(model, site):
+                suspect.grade = Grade.LIKELY
+            yield suspect
         yield from _by_generators(model)
 
 
@@ -192,6 +195,16 @@ def _is_left_over(model: Model, sampler: Obj) -> bool:
         sites = (each.site for each in model.loaders if not is_for_nothing(model, each))
         used = model.memo[_is_left_over] = {site.scope for site in sites if site is not None}
     return sampler.site.scope in used
+
+
+def _is_kept_in_unbuilt(model: Model, site: Call) -> bool:
+    """Whether a sampler is built by another one of the tree, which nothing in sight builds."""
+    method = method_around(site.scope)
+    cls = method.cls if method is not None else None
+    if cls is None or cls.decorators or not model.is_sampler_class(cls):
+        return False
+    kin = (cls, *model.flow.subclasses(cls))
+    return not any(made.site is not None for each in kin for made in model.flow.built(each))
 
 
 def _is_refused(model: Model, sampler: Obj) -> bool:

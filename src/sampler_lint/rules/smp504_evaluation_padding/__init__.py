@@ -81,6 +81,7 @@ class EvaluationPadding(Rule):
         Only `likely` of loaders that a hook gives a framework, as `test_dataloader`, of a pass
         that a setting may end before (`if args.debug and step > 9: break`), and of an evaluation of
         what Accelerate divides that calls `gather`, not `gather_for_metrics`.
+        Nothing is said where a class of settings that nothing sets says no to the evaluation.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or

@@ -36,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Other,
     Scope,
+    Seq,
     Stmt,
     last_name,
 )
@@ -107,7 +108,9 @@ def _adds_up(model: Model, loop: For) -> bool:
 def _summed(loop: For) -> Iterator[Expr]:
     """What the turns of a loop add to a sum, or decide by whether to count one more."""
     for stmt in statements(loop.body):
-        if isinstance(stmt, AugAssign) and stmt.op == "Add" and not is_of_one_turn(loop, stmt):
+        if not isinstance(stmt, AugAssign) or stmt.op != "Add" or _lengthens(stmt):
+            continue
+        if not is_of_one_turn(loop, stmt):
             yield stmt.value
             if isinstance(stmt.value, Const):
                 yield from (
@@ -116,6 +119,11 @@ def _summed(loop: For) -> Iterator[Expr]:
                     if isinstance(around, If) and loop.encloses(around)
                     if isinstance(around.test, Compare) and _ORDERS.issuperset(around.test.ops)
                 )
+
+
+def _lengthens(stmt: AugAssign) -> bool:
+    """Whether a list is made longer, as by ``extend``: ``found += [each for each in batch]``."""
+    return isinstance(stmt.value, (Comp, Seq))
 
 
 def _added(loop: For) -> Iterator[Expr]:
@@ -156,6 +164,7 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
         return True
     if any(
         isinstance(stmt, AugAssign)
+        and not _lengthens(stmt)
         and (within is None or (within.encloses(stmt) and not is_of_one_turn(within, stmt)))
         for stmt in statements(scope.body)
     ):

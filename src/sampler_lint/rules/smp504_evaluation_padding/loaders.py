@@ -33,6 +33,7 @@ from sampler_lint.domain.passes import Pass, have_no_object, passes_near
 from sampler_lint.domain.programs import built_outside_tests, is_test, once_a_program, program_files
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
+from sampler_lint.domain.settled import never_runs
 from sampler_lint.domain.shares import pads, passes_over_shared
 from sampler_lint.domain.taking import as_taken, is_beside_range, takes_some
 from sampler_lint.domain.undivided import starts_processes
@@ -329,7 +330,11 @@ def ways_with(model: Model, found: Pass, sampler: Obj) -> list[Call | None]:
     ):
         return []
     judged: dict[Scope, bool] = {scope: False}
-    left = [call for call in calls if _is_on_way(model, built, call, judged)]
+    left = [
+        call
+        for call in calls
+        if _is_on_way(model, built, call, judged) and not never_runs(model, call)
+    ]
     return [*left] if calls else [None]
 
 

@@ -54,10 +54,10 @@ class OrderDrawnOnce(Rule):
         the same of an order that the module of such a class draws when it is imported, of one
         that an `__iter__` draws before it goes over it in a loop without end, of one that the first
         iteration draws and keeps (in a `cached_property`, for example), and of a list of numbers
-        that a loader gets as its sampler, and a seed that a sampler, or an
-        iterable dataset, without an epoch sets in each iteration, where a simulation on a small dataset shows that all
-        iterations are the same. Also reports `itertools.cycle` over a loader that shuffles, where
-        a training loop goes on with it: it keeps the batches of the first pass.
+        that a loader gets as its sampler, and a seed that a sampler, or an iterable dataset,
+        without an epoch sets in each iteration, where a simulation on a small dataset shows that
+        all iterations are the same. Also reports `itertools.cycle` over a loader that shuffles,
+        where a training loop goes on with it: it keeps the batches of the first pass.
 
         Reported only where such a loader trains in a loop; `likely` where the loop is not known
         and the loader is named after training, unless its one pass is known. Not reported where

@@ -12,14 +12,16 @@ from sampler_lint.analysis.arguments import given_as
 from sampler_lint.analysis.fillings import taken_from_dicts
 from sampler_lint.analysis.reaching import is_apart, surely_runs_before
 from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Partial, Table
+from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.datasets import is_iterable
-from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
+from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes
 from sampler_lint.domain.signatures import is_changed, stored_in
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import quoted, text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import same, statements, stmt_of, unparse, walk
@@ -28,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Choice,
+    Class,
     Compare,
     Const,
     Expr,
@@ -52,8 +55,11 @@ class LoaderArgumentConflict(Rule):
         reports a pair that torch refuses: `sampler` with a true `shuffle`; `batch_sampler` with a
         `batch_size` other than 1, a true `shuffle`, a `sampler` or a true `drop_last`;
         `batch_size=None` with a true `drop_last`; an `IterableDataset` with a true `shuffle`, a
-        `sampler` or a `batch_sampler`. Also an argument that can only be false or refused, such
-        as `shuffle=shuffle if sampler is not None else False`.
+        `sampler` or a `batch_sampler`. Also what is put into a dict, or handed to a factory, that
+        the loader gets by `**`, and an argument that can only be false or refused, such as
+        `shuffle=shuffle if sampler is not None else False`. Reports a `BatchSampler` that is given
+        as `sampler`, too, where `batch_size` makes batches of its batches (`likely` where the
+        size is not known).
 
     Why is this bad?
         Building the loader raises `ValueError`, often only in the branch that runs with several
@@ -106,6 +112,11 @@ class LoaderArgumentConflict(Rule):
                     if not is_expected(model, call, ValueError):
                         told.add(suspect.start)
                         yield suspect
+        for loader, site, _ in built_outside_tests(model, model.loaders):
+            wrong = _handed_on(model, loader, site) or _batches_again(model, loader, site)
+            if wrong is not None and wrong.start not in told:
+                told.add(wrong.start)
+                yield wrong
 
 
 class _Pair(NamedTuple):
@@ -308,21 +319,20 @@ def _excludes(first: _Held, other: _Held) -> bool:
 
 def _beside(model: Model, call: Call, first: _Held, second: _Held, pair: _Pair) -> Suspect | None:
     assert first.stmt is not None
-    store = next((each for each in first.stmt.scope.stores if each.value is first.value), None)
-    if store is None or store.path or not isinstance(store.target, Index):
-        return None
-    module, table = model.module_of(store.scope), store.target.value
+    scope = first.stmt.scope
+    store = next((each for each in scope.stores if each.value is first.value), None)
+    module, table = model.module_of(scope), store.target.value if store is not None else None
     is_own = isinstance(table, Name) and stored_in(table) is not None and second.stmt is None
     other = f"{pair.second}={quoted(module.source, second.value)}"
     return Suspect(
         module,
-        store.target,
+        store.target if store is not None else first.value,
         f"torch refuses the `{pair.first}` that is put beside `{other}`",
         why=(
-            Related(model.place(store.scope, second.value), _PUT[second.stmt is None]),
+            Related(model.place(scope, second.value), _PUT[second.stmt is None]),
             Related(model.place(call.scope, call), "unpacked here"),
         ),
-        fix=partial(_put_no, store, pair) if is_own else None,
+        fix=partial(_put_no, store, pair) if is_own and store is not None else None,
         effect="building the loader raises `ValueError` where both are there",
         advice=f"put `False` for `{pair.second}` there, too"
         if pair.second in _SWITCHES
@@ -343,6 +353,65 @@ def _put_no(store: Store, pair: _Pair, editor: Editor) -> Fix | None:
         return None
     editor.insert_after(store.stmt, f'{unparse(store.target.value)}["{pair.second}"] = False')
     return editor.fix(f"Put `{pair.second}=False` there, too", Applicability.SAFE)
+
+
+# --------------------------------------------------------------------------- objects
+
+
+def _handed_on(model: Model, loader: Obj, site: Call) -> Suspect | None:
+    """What the call of a factory passes on by its ``**kwargs``, and torch refuses together."""
+    through = loader.through
+    if through is None or not site.has_double_star or excludes(model, through, site):
+        return None
+    for pair in _PAIRS:
+        given = [site.keyword(pair.first), site.keyword(pair.second)]
+        firsts = model.passed_to(loader, pair.first)
+        literals = model.option(loader, pair.second, None)
+        if (
+            None in given
+            and firsts
+            and all(isinstance(value, Obj) for value in firsts)
+            and model.argument(loader, pair.second) is not None
+            and literals
+            and all(pair.second_given(_literal(value)) for value in literals)
+        ):
+            return Suspect(
+                model.module_of(through.scope),
+                through.func,
+                f"torch refuses the `{pair.second}` that is passed on together with `{pair.first}`",
+                why=(Related(model.place(site.scope, site), "the loader gets both here"),),
+                effect="building the loader raises `ValueError`",
+                advice=f"pass `{pair.second}` only where there is no `{pair.first}`",
+                hides=True,
+            )
+    return None
+
+
+def _is_batching(model: Model, sampler: Obj) -> bool:
+    return isinstance(sampler.cls, Class) and model.flow.is_a(sampler.cls, BATCH_SAMPLER) is True
+
+
+def _batches_again(model: Model, loader: Obj, site: Call) -> Suspect | None:
+    """A batch sampler that is given as ``sampler``, of whose batches torch makes batches."""
+    given, size = (model.flow.argument(loader, name) for name in ("sampler", "batch_size"))
+    samplers = model.passed_to(loader, "sampler") if given is not None and size is not None else ()
+    batching = [value for value in samplers if isinstance(value, Obj)]
+    if not batching or len(batching) < len(samplers) or given is None:
+        return None
+    if not all(each.cls == BATCH_SAMPLER or _is_batching(model, each) for each in batching):
+        return None
+    sizes = model.option(loader, "batch_size", 1)
+    if sizes is not None and not all(type(each) is int and each > 1 for each in sizes):
+        return None  # None and 1 leave the batches as they are
+    return Suspect(
+        model.module_of(site.scope),
+        site.func,
+        f"this `{loader.name}` makes batches of the batches of its `{batching[0].name}`",
+        why=(Related(model.place_of(batching[0]), "it is built here"),),
+        grade=Grade.CERTAIN if sizes is not None else Grade.LIKELY,
+        effect="each item of a batch is asked for by a list of numbers",
+        advice="pass it as `batch_sampler`, without `batch_size`",
+    )
 
 
 # --------------------------------------------------------------------------- deciding
@@ -387,8 +456,11 @@ def _never(second: Expr, pair: _Pair) -> bool:
     """Whether the second argument is a literal that torch accepts."""
     if not isinstance(second, Const) or second.value is ...:
         return False
-    value = second.value
-    return pair.second_given(Sym("", value is None, bool(value), (value,))) is False
+    return pair.second_given(_literal(second.value)) is False
+
+
+def _literal(value: object) -> Sym:
+    return Sym("", value is None, bool(value), (value,))
 
 
 def _judge(found: Sequence[Way], pair: _Pair, second: Expr) -> _Verdict | None:

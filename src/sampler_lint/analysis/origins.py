@@ -346,6 +346,16 @@ def entries(flow: Flow, expr: Expr, key: object) -> Iterator[tuple[Expr, tuple[F
                     yield item, value.frames
 
 
+def passed_as(flow: Flow, call: Call, name: str) -> Iterator[Expr]:
+    """What a call passes by a name: as a keyword, or in a dict that it unpacks."""
+    given = call.keyword(name)
+    if given is not None:
+        yield given
+    for arg in call.args if given is None else ():
+        if arg.stars == 2:
+            yield from (item for item, _ in entries(flow, arg.value, name))
+
+
 def contents(scope: Scope, container: Expr) -> Iterator[Expr]:
     """What a scope puts into a container, by its name, besides what it is made with.
 

@@ -11,7 +11,7 @@ from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
-from sampler_lint.domain.epochs import EpochLoop, loops_over
+from sampler_lint.domain.epochs import EpochLoop, loops_with
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import once_a_program, outer_stores_beside
 from sampler_lint.domain.stale import has_workers
@@ -90,7 +90,7 @@ def changes_of(
 
 def _epochs_of(model: Model, loader: Obj) -> Iterator[_Acts]:
     """Whether a place is run in a turn of a loop over a loader that keeps its workers."""
-    loops = loops_over(model, loader) if persists(model, loader) else []
+    loops = loops_with(model, loader) if persists(model, loader) else []
     if loops and not any(_is_dropped(model, loop) for loop in loops):
         yield lambda scope, stmt: any(_acts(model, loop, scope, stmt) for loop in loops)
 

@@ -116,13 +116,23 @@ def _parted(model: Model, data: Expr) -> Iterator[Expr]:
 
 
 def _whole_of(model: Model, made: Expr) -> Expr | None:
-    """The dataset that a call of torch makes a part of, or several."""
+    """The dataset that a call of torch makes a part of, or several, of which a name may get one."""
+    made = _taken_apart(made) or made
     if not isinstance(made, Call) or not (is_subset(model, made) or _is_split(model, made)):
         return None
     return made.positional[0] if made.positional else made.keyword("dataset")
 
 
+def _taken_apart(part: Expr) -> Expr | None:
+    """What a name certainly gets a part of: the call in ``train, held_out = call(…)``."""
+    owner = owner_of(part) if isinstance(part, Name) else None
+    found = definitions(owner, part) if owner is not None and isinstance(part, Name) else ()
+    made = next(iter(found)) if len(found) == 1 else None
+    return made.value if made is not None and made.how == "assign" and made.path else None
+
+
 def _is_split(model: Model, call: Call) -> bool:
+    """Whether torch makes several parts of a dataset there."""
     return any(
         isinstance(value, Ext) and value.dotted in SPLITS and value.dotted.startswith(TORCH_DATA)
         for value in model.flow.values(call.func)
@@ -352,6 +362,8 @@ def is_part(model: Model, dataset: Expr) -> bool:
 
     Of what it is a part may not be known.
     """
+    if isinstance(made := _taken_apart(dataset), Call) and _is_split(model, made):
+        return True
     values = model.flow.values(dataset) - {Lit(None, "NoneType")}
     return bool(values) and all(
         isinstance(value, ExtObj)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import passed_as
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj
 from sampler_lint.catalog.schema import Runner
 from sampler_lint.domain.datasets import may_be_iterable
@@ -66,13 +67,14 @@ def fitted(model: Model, *, evaluates: bool = False) -> Iterator[tuple[Call, Exp
         for call in module.facts.all_calls:
             for value in model.flow.values(call.func) if call.args else ():
                 for known in catalog.fits(value.dotted) if isinstance(value, Ext) else ():
-                    data = _given(call, known) if known.evaluates is evaluates else None
+                    data = _given(model, call, known) if known.evaluates is evaluates else None
                     if data is not None:
                         yield call, data
 
 
-def _given(call: Call, known: catalog.Fit) -> Expr | None:
-    named = next((word for name in known.params if (word := call.keyword(name))), None)
+def _given(model: Model, call: Call, known: catalog.Fit) -> Expr | None:
+    by_name = (word for name in known.params for word in passed_as(model.flow, call, name))
+    named = next(by_name, None)
     if named is not None or known.place is None or call.has_star:
         return named
     return next(iter(call.positional[known.place :]), None)

@@ -331,7 +331,7 @@ def trained_with(model: Model, loader: Obj) -> list[bool]:
 
     Where none is known, of its passes and of the framework that gets it, if one is seen to.
     """
-    loops = _loops_with(model, loader)
+    loops = loops_with(model, loader)
     if loops:
         return [trains(model, loop) for loop in loops]
     near = passes_near(model, loader.site.scope) if loader.site is not None else []
@@ -423,8 +423,8 @@ def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
     return [f for found in near.values() for f in found if loader.may_be(f.inner.loader)]
 
 
-def _loops_with(model: Model, loader: Obj) -> list[EpochLoop]:
-    """Those, and the ones over what a framework gives back for the loader."""
+def loops_with(model: Model, loader: Obj) -> list[EpochLoop]:
+    """The epoch loops that pass over a loader, or over what a framework gives back for it."""
     shared = (f for f in _loops_over_shared(model) if loader.may_be(f.inner.loader))
     return [*loops_over(model, loader), *shared]
 
@@ -448,7 +448,7 @@ def feeds_training(model: Model, *loaders: Obj) -> bool | None:
     """
     if any(loader.may_be(hooked) for loader in loaders for hooked in _hooked(model)):
         return True
-    found = [loop for loader in loaders for loop in _loops_with(model, loader)]
+    found = [loop for loader in loaders for loop in loops_with(model, loader)]
     if found:
         return any(not _is_made_on_the_way(loop) and trains(model, loop) for loop in found)
     return None if any(map(is_named_after_training, loaders)) else False

@@ -20,7 +20,7 @@ from sampler_lint.analysis.origins import (
     origins,
 )
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Ext, Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value
 from sampler_lint.catalog.torch import MAP_STYLE, SEQUENTIAL_SAMPLER
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -52,6 +52,7 @@ from sampler_lint.domain.paths import Way, ways
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes, joined_before
 from sampler_lint.domain.samplers import always_draws, is_distributed_sampler, shuffles
+from sampler_lint.domain.splits import opens_table
 from sampler_lint.domain.wrapping import iterated, iterated_attributes
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.parameters import Role, role_of
@@ -86,6 +87,8 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+#: The methods of a table of `datasets` that put its rows in another order.
+_PUTS_IN_ORDER = frozenset({"shuffle", "sort", "train_test_split"})
 _CONSTRUCTED = LOCAL | Hop.PART | Hop.ELEMENT | Hop.RETURN
 
 
@@ -396,8 +399,12 @@ def may_be_drawn_again(model: Model, call: Call) -> bool:
 def looks_up(model: Model, dataset: Expr) -> bool:
     """Whether the dataset certainly looks samples up by their index, in no order of its own.
 
-    So does a part that torch takes of one, or of what is not known.
+    So does a part that torch takes of one, or of what is not known; and what `datasets` opens
+    whole.
     """
+    if opens_table(model, dataset):
+        asked = {v.dotted for v in model.flow.values(dataset) if isinstance(v, ExtObj)}
+        return all(_PUTS_IN_ORDER.isdisjoint(re.split(r"[.()]+", each)) for each in asked)
     found = [dataset] if built_classes(model, dataset) else [*wholes(model, dataset)]
     is_any = is_part(model, dataset)
     return bool(found) and all(

@@ -437,6 +437,12 @@ class _Run:
             for truth in (True, False):
                 for after in self._assume(expr, truth, state):
                     yield after, Sym(repr(truth), False, truth, (truth,), expr)
+        elif isinstance(expr, Unary) and expr.op == "Invert":
+            for after, value in self._value(expr.operand, state):
+                # Of an answer it is no other answer, but a number that is true: -1 or -2.
+                answer = value.literal if {*value.literal} <= {True, False} else ()
+                known = (False, True, (~int(answer[0]),)) if answer else _UNKNOWN
+                yield after, Sym(self._key(expr, after), *known, expr)
         else:
             name = dotted(expr)
             if name is not None and name in state.values:

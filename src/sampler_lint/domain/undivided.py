@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.origins import is_one_value
+from sampler_lint.analysis.origins import is_one_value, passed_as
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack, Table, Unknown
 from sampler_lint.domain.concepts import (
     FIRST_RANK,
@@ -335,8 +335,7 @@ def left_iterable(model: Model, loader: Obj) -> Call | None:
         for scope in scopes
         for call in scope.calls
         if last_name(call.func) == "fit"
-        for given in (call.keyword("train_dataloaders"), *call.positional[1:2])
-        if given is not None
+        for given in (*passed_as(model.flow, call, "train_dataloaders"), *call.positional[1:2])
         for value in model.flow.values(given)
     )
     if (

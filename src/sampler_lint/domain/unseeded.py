@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import passed_as
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.datasets import sampled
@@ -99,7 +100,7 @@ def _given_to_framework(model: Model, program: str) -> Iterator[Expr | None]:
     for module in model.project.modules_in(program):
         if "transformers" in injection.trainers(module):
             for call in module.facts.all_calls:
-                yield call.keyword("train_dataset")
+                yield from passed_as(model.flow, call, "train_dataset")
 
 
 def _classes(model: Model, given: Iterable[Expr | None]) -> set[Class | str]:

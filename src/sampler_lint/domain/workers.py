@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, ends, given_by, origins
 from sampler_lint.analysis.points_to import Flow
-from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Partial, Value
+from sampler_lint.analysis.values import (
+    NONE,
+    Ext,
+    ExtObj,
+    FuncRef,
+    Obj,
+    Pack,
+    Partial,
+    Value,
+    Why,
+)
 from sampler_lint.catalog.torch import RANDOM_TRANSFORMS, TRANSFORMS
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -76,6 +86,18 @@ def _by_default(model: Model, given: Expr, least: int) -> bool:
         )
         if isinstance(default := call.keyword("default"), Const)
     )
+
+
+def may_be_given(model: Model, loader: Obj, name: str) -> bool:
+    """Whether a loader may get something besides None for a parameter, as far as the tree says.
+
+    Where only a caller outside may choose, there is nothing for all who do not.
+    """
+    if model.flow.may_be_passed(loader, name):
+        return True
+    values = model.passed_to(loader, name)
+    left = {value for value in values if getattr(value, "why", None) is not Why.CHOSEN}
+    return bool(values) and left != {NONE}
 
 
 class Seeding(NamedTuple):

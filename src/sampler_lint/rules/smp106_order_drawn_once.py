@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj, Value
 from sampler_lint.domain.conditions import told_what_for
+from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_state import seed_argument
 from sampler_lint.domain.epochs import feeds_training, hooked_samplers, trained_with
 from sampler_lint.domain.fixed_orders import (
@@ -53,10 +54,10 @@ class OrderDrawnOnce(Rule):
         the same of an order that the module of such a class draws when it is imported, of one
         that an `__iter__` draws before it goes over it in a loop without end, of one that the first
         iteration draws and keeps (in a `cached_property`, for example), and of a list of numbers
-        that a loader gets as its sampler, and a seed that a sampler without an
-        epoch sets in each iteration, where a simulation on a small dataset shows that all
-        iterations are the same. Also reports `itertools.cycle` over a loader that shuffles, where
-        a training loop goes on with it: it keeps the batches of the first pass.
+        that a loader gets as its sampler, and a seed that a sampler, or an iterable dataset,
+        without an epoch sets in each iteration, where a simulation on a small dataset shows that
+        all iterations are the same. Also reports `itertools.cycle` over a loader that shuffles,
+        where a training loop goes on with it: it keeps the batches of the first pass.
 
         Reported only where such a loader trains in a loop; `likely` where the loop is not known
         and the loader is named after training, unless its one pass is known. Not reported where
@@ -100,11 +101,8 @@ class OrderDrawnOnce(Rule):
                 continue
             seeding = seeded_in_each_pass(model, cls)
             if seeding is not None:
-                said = f"`{cls.name}` seeds its order with the same value in every epoch"
-                advice = "seed once, when it is built, or with the epoch"
-                asked = [pair for pair in built if not may_be_told_not_to(model, pair[0], seeding)]
                 seed, taken = seed_argument(seeding), model.attributes(cls).names
-                for suspect in _suspect(model, seeding, asked, said, advice):
+                for suspect in _seeded_alike(model, cls, built, seeding):
                     if seed is not None:
                         suspect.fix = partial(count_passes, model, seeding, seed, taken)
                     yield suspect
@@ -130,6 +128,10 @@ class OrderDrawnOnce(Rule):
                 yield from _drawn_once(model, cls, built, order, _SHUFFLE)
                 continue
             yield from _drawn_by_module(model, cls, built, _SHUFFLE)
+        for cls, built in _by_class(model, _streams).items():
+            # What is iterated in workers cannot count its passes: each begins with a copy.
+            if (seeding := seeded_in_each_pass(model, cls)) is not None:
+                yield from _seeded_alike(model, cls, built, seeding)
         yield from _begun_in_workers(model)
         for call, loader in kept_passes(model):
             said = "`cycle` keeps the batches of the first pass and gives them again for ever"
@@ -200,6 +202,28 @@ def _samplers(model: Model, loader: Obj) -> Iterator[Value]:
 def _datasets(model: Model, loader: Obj) -> Iterator[Value]:
     if reads_in_turn(model, loader) or shuffled_by_processes(model, loader) is not None:
         yield from model.passed_to(loader, "dataset")
+
+
+def _streams(model: Model, loader: Obj) -> Iterator[Value]:
+    for value in model.passed_to(loader, "dataset"):
+        if isinstance(value, Obj) and is_iterated(model, value.cls):
+            yield value
+
+
+def _seeded_alike(
+    model: Model, cls: Class, built: list[tuple[Obj, Obj]], seeding: Call
+) -> Iterator[Suspect]:
+    said = f"`{cls.name}` seeds its order with the same value in every epoch"
+    asked = [
+        pair
+        for pair in built
+        if not may_be_told_not_to(model, pair[0], seeding)
+        and is_asked_to_draw(model, pair[0], FixedOrder(seeding, ""))
+    ]
+    advice = "seed with the epoch"
+    if not is_iterated(model, cls):
+        advice = "seed once, when it is built, or with the epoch"
+    yield from _suspect(model, seeding, asked, said, advice)
 
 
 def _drawn_once(

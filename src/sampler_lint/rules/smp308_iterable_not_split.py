@@ -14,7 +14,7 @@ from sampler_lint.domain.pipelines import SPLITTERS, Reader, readers, workers
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pass
 from sampler_lint.domain.undivided import left_iterable, trained_together, undivided
-from sampler_lint.domain.workers import several_workers
+from sampler_lint.domain.workers import may_be_given, several_workers
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.loader_fixes import named_beside
 from sampler_lint.edits.names import imported_module
@@ -247,7 +247,5 @@ def _divide(model: Model, pipeline: Call, splitter: str, editor: Editor) -> Fix 
 
 def _grade(model: Model, loader: Obj) -> Grade | None:
     """How sure it is that the loader has several workers, to which nothing tells their part."""
-    is_told = model.argument(loader, "worker_init_fn") is not None
-    if is_told or model.flow.may_be_passed(loader, "worker_init_fn"):
-        return None
-    return several_workers(model, loader, 2)
+    is_told = may_be_given(model, loader, "worker_init_fn")
+    return None if is_told else several_workers(model, loader, 2)

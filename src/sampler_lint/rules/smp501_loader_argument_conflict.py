@@ -9,28 +9,36 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import given_as
+from sampler_lint.analysis.fillings import taken_from_dicts
+from sampler_lint.analysis.reaching import is_apart, surely_runs_before
 from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Partial, Table
+from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.datasets import is_iterable
-from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.model import BATCH_SAMPLER, DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
+from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes
 from sampler_lint.domain.signatures import is_changed, stored_in
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import quoted, text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.navigation import same, unparse, walk
+from sampler_lint.syntax.navigation import same, statements, stmt_of, unparse, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,
     Attr,
     Call,
     Choice,
+    Class,
     Compare,
     Const,
     Expr,
     Index,
     Name,
+    Raise,
+    Return,
+    Stmt,
     Store,
     dotted,
     last_name,
@@ -47,8 +55,11 @@ class LoaderArgumentConflict(Rule):
         reports a pair that torch refuses: `sampler` with a true `shuffle`; `batch_sampler` with a
         `batch_size` other than 1, a true `shuffle`, a `sampler` or a true `drop_last`;
         `batch_size=None` with a true `drop_last`; an `IterableDataset` with a true `shuffle`, a
-        `sampler` or a `batch_sampler`. Also an argument that can only be false or refused, such
-        as `shuffle=shuffle if sampler is not None else False`.
+        `sampler` or a `batch_sampler`. Also what is put into a dict, or handed to a factory, that
+        the loader gets by `**`, and an argument that can only be false or refused, such as
+        `shuffle=shuffle if sampler is not None else False`. Reports a `BatchSampler` that is given
+        as `sampler`, too, where `batch_size` makes batches of its batches (`likely` where the
+        size is not known).
 
     Why is this bad?
         Building the loader raises `ValueError`, often only in the branch that runs with several
@@ -87,6 +98,7 @@ class LoaderArgumentConflict(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each call that builds a loader with a sampler, and at each pair it gives."""
+        told: set[object] = set()
         for module in model.modules:
             for call in module.facts.all_calls:
                 if _chooses(call) and _builds_loader(model, made := _made(model, call)):
@@ -95,8 +107,16 @@ class LoaderArgumentConflict(Rule):
                     suspect = next(filter(None, found), None)
                     suspect = suspect or _check_iterable(model, module, call, given)
                     suspect = suspect or _put_beside(model, call)
-                    if suspect is not None and not is_expected(model, call, ValueError):
+                    if suspect is None or suspect.start in told:
+                        continue  # a dict is unpacked for several loaders
+                    if not is_expected(model, call, ValueError):
+                        told.add(suspect.start)
                         yield suspect
+        for loader, site, _ in built_outside_tests(model, model.loaders):
+            wrong = _handed_on(model, loader, site) or _batches_again(model, loader, site)
+            if wrong is not None and wrong.start not in told:
+                told.add(wrong.start)
+                yield wrong
 
 
 class _Pair(NamedTuple):
@@ -227,65 +247,171 @@ def _entries(table: Table) -> dict[str, Expr]:
     return {key: item for key, item in table.entries if isinstance(key, str)}
 
 
+class _Held(NamedTuple):
+    """What a dict holds under a key."""
+
+    value: Expr
+    stmt: Stmt | None
+    """Where it is put there; None where the dict is made with it."""
+
+
 def _put_beside(model: Model, call: Call) -> Suspect | None:
-    """A sampler that is put into the ``**kwargs`` of the call, whose display refuses it."""
+    """A sampler that is put into the ``**kwargs`` of the call, which hold what refuses it."""
     for arg in call.args:
-        table, name = _table(model, arg.value) if arg.stars == 2 else (None, None)
-        stores = stored_in(name) or [] if name is not None else []
-        if table is None or name is None or None in map(_key, stores):
-            continue
-        entries, keys = _entries(table), [*map(_key, stores)]
-        for pair, store in product(_PAIRS, stores):
-            value, second = store.value, entries.get(pair.second)
-            is_new = keys.count(pair.first) == 1 and pair.first not in entries
-            if _key(store) != pair.first or not is_new or pair.second in keys:
-                continue
-            if value is None or not isinstance(second, Const) or not _comes_first(store, call):
-                continue
-            if built_classes(model, value) and pair.second_given(literal(second)):
-                return _beside(model, call, name, store, second, pair)
+        tables = model.flow.values(arg.value) if arg.stars == 2 else frozenset()
+        table = next(iter(tables)) if len(tables) == 1 else None
+        for pair in _PAIRS if isinstance(table, Table) else ():
+            assert isinstance(table, Table)
+            firsts, seconds = (_held(model, table, call, key) for key in (pair.first, pair.second))
+            for first, second in product(firsts, seconds):
+                value = second.value
+                given = literal(value) if isinstance(value, Const) else Sym("")
+                if (
+                    first.stmt is not None
+                    and pair.second_given(given)
+                    and _goes_along(first.stmt, second.stmt)
+                    and all(_excludes(first, each) for each in firsts if each is not first)
+                    and all(_excludes(first, each) for each in seconds if each is not second)
+                    and built_classes(model, first.value)
+                ):
+                    return _beside(model, call, first, second, pair)
     return None
 
 
-def _comes_first(store: Store, call: Call) -> bool:
+def _held(model: Model, table: Table, call: Call, key: str) -> list[_Held]:
+    """All that a dict may hold under a key at a call; nothing where that is not known."""
+    put = model.flow.entries(table, key, call)
+    made_with = [_Held(value, None) for name, value in table.entries if name in {key, ...}]
+    files = {table.node.scope.module, call.scope.module}
+    if put is None or any(taken for each in files for taken in taken_from_dicts(each, key)):
+        return []
+    if any(path for *_, path in put) or any(name is ... for name, _ in table.entries):
+        return []
+    found = made_with + [_Held(value, stmt_of(owner)) for owner, value, _ in put]
+    places = {each.stmt.scope if each.stmt else table.node.scope for each in found}
+    return found if len(places) == 1 and all(_comes_first(each, call) for each in found) else []
+
+
+def _comes_first(held: _Held, call: Call) -> bool:
     """Whether what is put there is there at the call; a function returns it whole."""
-    if store.scope is not call.scope:
+    if held.stmt is None or held.stmt.scope is not call.scope:
         return True
-    return call.stmt is not None and store.stmt.order < call.stmt.order
+    return call.stmt is not None and held.stmt.order < call.stmt.order
 
 
-def _beside(
-    model: Model, call: Call, name: Name, store: Store, second: Const, pair: _Pair
-) -> Suspect:
-    module = model.module_of(store.scope)
-    other = f"{pair.second}={quoted(module.source, second)}"
+def _goes_along(first: Stmt, second: Stmt | None) -> bool:
+    """Whether every way through a statement leads through another, before or after."""
+    if second is None or surely_runs_before(second, first):
+        return True
+    between = [each for each in second.block if first.order < each.order < second.order]
+    return (
+        first.scope is second.scope
+        and first.order < second.order
+        and any(each in second.block for each in (first, *first.ancestors()))
+        and not any(isinstance(each, (Raise, Return)) for each in statements(between))
+    )
+
+
+def _excludes(first: _Held, other: _Held) -> bool:
+    """Whether what is put there is not there together with something else."""
+    return other.stmt is not None and first.stmt is not None and is_apart(first.stmt, other.stmt)
+
+
+def _beside(model: Model, call: Call, first: _Held, second: _Held, pair: _Pair) -> Suspect | None:
+    assert first.stmt is not None
+    scope = first.stmt.scope
+    store = next((each for each in scope.stores if each.value is first.value), None)
+    module, table = model.module_of(scope), store.target.value if store is not None else None
+    is_own = isinstance(table, Name) and stored_in(table) is not None and second.stmt is None
+    other = f"{pair.second}={quoted(module.source, second.value)}"
     return Suspect(
         module,
-        store.target,
+        store.target if store is not None else first.value,
         f"torch refuses the `{pair.first}` that is put beside `{other}`",
         why=(
-            Related(model.place(name.scope, second), "put there first"),
+            Related(model.place(scope, second.value), _PUT[second.stmt is None]),
             Related(model.place(call.scope, call), "unpacked here"),
         ),
-        fix=partial(_put_no, name, store, pair),
+        fix=partial(_put_no, store, pair) if is_own and store is not None else None,
         effect="building the loader raises `ValueError` where both are there",
-        advice=f"put `False` for `{pair.second}` there, too",
+        advice=f"put `False` for `{pair.second}` there, too"
+        if pair.second in _SWITCHES
+        else "put one of them there",
         hides=True,
     )
 
 
-def _put_no(name: Name, store: Store, pair: _Pair, editor: Editor) -> Fix | None:
+#: What is said of an entry, by whether the dict is made with it.
+_PUT = {True: "put there first", False: "put there, too"}
+#: Which arguments torch takes beside a sampler where they are false.
+_SWITCHES = frozenset({"shuffle", "drop_last"})
+
+
+def _put_no(store: Store, pair: _Pair, editor: Editor) -> Fix | None:
     """Put ``shuffle=False`` beside the sampler that is put into the dict."""
-    if pair.second not in {"shuffle", "drop_last"}:
+    if pair.second not in _SWITCHES or not isinstance(store.target, Index):
         return None
-    editor.insert_after(store.stmt, f'{name.id}["{pair.second}"] = False')
+    editor.insert_after(store.stmt, f'{unparse(store.target.value)}["{pair.second}"] = False')
     return editor.fix(f"Put `{pair.second}=False` there, too", Applicability.SAFE)
 
 
-def _key(store: Store) -> object:
-    key = store.target.key if isinstance(store.target, Index) else None
-    is_plain = isinstance(key, Const) and store.how == "assign" and not store.path
-    return key.value if isinstance(key, Const) and is_plain else None
+# --------------------------------------------------------------------------- objects
+
+
+def _handed_on(model: Model, loader: Obj, site: Call) -> Suspect | None:
+    """What the call of a factory passes on by its ``**kwargs``, and torch refuses together."""
+    through = loader.through
+    if through is None or not site.has_double_star or excludes(model, through, site):
+        return None
+    for pair in _PAIRS:
+        given = [site.keyword(pair.first), site.keyword(pair.second)]
+        firsts = model.passed_to(loader, pair.first)
+        literals = model.option(loader, pair.second, None)
+        if (
+            None in given
+            and firsts
+            and all(isinstance(value, Obj) for value in firsts)
+            and model.argument(loader, pair.second) is not None
+            and literals
+            and all(pair.second_given(_literal(value)) for value in literals)
+        ):
+            return Suspect(
+                model.module_of(through.scope),
+                through.func,
+                f"torch refuses the `{pair.second}` that is passed on together with `{pair.first}`",
+                why=(Related(model.place(site.scope, site), "the loader gets both here"),),
+                effect="building the loader raises `ValueError`",
+                advice=f"pass `{pair.second}` only where there is no `{pair.first}`",
+                hides=True,
+            )
+    return None
+
+
+def _is_batching(model: Model, sampler: Obj) -> bool:
+    return isinstance(sampler.cls, Class) and model.flow.is_a(sampler.cls, BATCH_SAMPLER) is True
+
+
+def _batches_again(model: Model, loader: Obj, site: Call) -> Suspect | None:
+    """A batch sampler that is given as ``sampler``, of whose batches torch makes batches."""
+    given, size = (model.flow.argument(loader, name) for name in ("sampler", "batch_size"))
+    samplers = model.passed_to(loader, "sampler") if given is not None and size is not None else ()
+    batching = [value for value in samplers if isinstance(value, Obj)]
+    if not batching or len(batching) < len(samplers) or given is None:
+        return None
+    if not all(each.cls == BATCH_SAMPLER or _is_batching(model, each) for each in batching):
+        return None
+    sizes = model.option(loader, "batch_size", 1)
+    if sizes is not None and not all(type(each) is int and each > 1 for each in sizes):
+        return None  # None and 1 leave the batches as they are
+    return Suspect(
+        model.module_of(site.scope),
+        site.func,
+        f"this `{loader.name}` makes batches of the batches of its `{batching[0].name}`",
+        why=(Related(model.place_of(batching[0]), "it is built here"),),
+        grade=Grade.CERTAIN if sizes is not None else Grade.LIKELY,
+        effect="each item of a batch is asked for by a list of numbers",
+        advice="pass it as `batch_sampler`, without `batch_size`",
+    )
 
 
 # --------------------------------------------------------------------------- deciding
@@ -330,8 +456,11 @@ def _never(second: Expr, pair: _Pair) -> bool:
     """Whether the second argument is a literal that torch accepts."""
     if not isinstance(second, Const) or second.value is ...:
         return False
-    value = second.value
-    return pair.second_given(Sym("", value is None, bool(value), (value,))) is False
+    return pair.second_given(_literal(second.value)) is False
+
+
+def _literal(value: object) -> Sym:
+    return Sym("", value is None, bool(value), (value,))
 
 
 def _judge(found: Sequence[Way], pair: _Pair, second: Expr) -> _Verdict | None:
@@ -385,17 +514,28 @@ def _check_iterable(
         ("batch_sampler", _is_something),
     ):
         value = given.get(name)
-        found = ways(model, call, [value]) if value is not None else None
-        if value is not None and found and all(is_given(way.values[0]) for way in found):
+        found = (ways(model, call, [value]) or []) if value is not None else []
+        met = [way for way in found if is_given(way.values[0])]
+        if value is not None and any(not _asks_for(way, dataset) for way in met):
+            where = f" where `{name}` {_WHEN[is_given]}" if len(met) < len(found) else ""
             return Suspect(
                 module,
                 value,
                 f"torch refuses `{name}={quoted(module.source, value)}` for the iterable dataset "
                 f"`{quoted(module.source, dataset)}`",
-                effect="building the loader raises `ValueError`",
+                effect=f"building the loader raises `ValueError`{where}",
                 advice="drop it: an iterable dataset chooses the order itself",
             )
     return None
+
+
+#: When an argument is refused, by how it is given.
+_WHEN = {_is_true: "is true", _is_something: "is not None"}
+
+
+def _asks_for(way: Way, dataset: Expr) -> bool:
+    """Whether a test on the way is about the dataset: it may be none that is iterated there."""
+    return any(same(node, dataset) for test, _ in way.decided for node in walk(test))
 
 
 # --------------------------------------------------------------------------- finding and fix

@@ -15,6 +15,7 @@ from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import (
     draw_in_workers,
     draw_of_copies,
+    may_be_given,
     seedings_alike,
     several_workers,
 )
@@ -109,7 +110,7 @@ def _left_unseeded(model: Model) -> Iterator[Suspect]:
     for loader, _, module in built_outside_tests(model, model.loaders):
         has_several = several_workers(model, loader, 1)
         if has_several is None or any(
-            _may_be_given(model, loader, name)
+            may_be_given(model, loader, name)
             for name in ("worker_init_fn", "multiprocessing_context")
         ):
             continue
@@ -142,7 +143,7 @@ def _copied(model: Model) -> Iterator[Suspect]:
     seen = set()
     for loader, _, _ in built_outside_tests(model, model.loaders):
         grade = several_workers(model, loader, 1)
-        if grade is None or _may_be_given(model, loader, "worker_init_fn"):
+        if grade is None or may_be_given(model, loader, "worker_init_fn"):
             continue
         for dataset in model.passed_to(loader, "dataset"):
             drawn = draw_of_copies(model, dataset) if isinstance(dataset, Obj) else None
@@ -164,10 +165,6 @@ def _copied(model: Model) -> Iterator[Suspect]:
 
 #: The first torch that seeds numpy in workers; it has always seeded `random` and itself.
 _SEEDS_NUMPY = "1.9"
-
-
-def _may_be_given(model: Model, loader: Obj, name: str) -> bool:
-    return model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
 
 
 def _is_seeded(drawn: Call) -> bool:

@@ -17,6 +17,7 @@ from sampler_lint.domain.concepts import RANK, WORKERS
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.workers import may_be_given
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
@@ -674,8 +675,7 @@ def _divides(model: Model, cls: Class) -> bool:
 def _may_seed_workers(model: Model, cls: Class) -> bool:
     """Whether a loader of such a dataset may give its workers another seed than torch does."""
     return any(
-        model.argument(loader, "worker_init_fn") is not None
-        or model.flow.may_be_passed(loader, "worker_init_fn")
+        may_be_given(model, loader, "worker_init_fn")
         for loader in model.loaders
         if any(
             isinstance(value, Obj)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeGuard
 
 from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.fillings import put_in_list
 from sampler_lint.analysis.origins import Hop, Step, depends_on, only, origins
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, Concept
@@ -51,6 +52,7 @@ _AS_ONE_WORD = frozenset(name.replace("_", "") for name in COUNTING)
 #: Of these, what a meter is told by.
 _UPDATES = frozenset(name for name in COUNTING if name.startswith("update"))
 ADDS = frozenset({"append", "extend", "update"})
+_AVERAGES = frozenset({"average", "fmean", "mean", "nanmean", "sum"})
 _BY_KEY = frozenset({"items", "keys"})
 _DICTS = frozenset({"dict", "defaultdict", "OrderedDict"})
 #: How a tokenizer, and a convolution, is told to fill up what it gets.
@@ -127,11 +129,21 @@ def _lengthens(stmt: AugAssign) -> bool:
 
 
 def _added(loop: For) -> Iterator[Expr]:
-    """What the turns of a loop add to what is counted."""
+    """What the turns of a loop add to what is counted, or to a list of which that is made below."""
     yield from _summed(loop)
+    averaged = {
+        node.id
+        for call in loop.scope.calls
+        if call.stmt and call.stmt.order > loop.last_order and last_name(call.func) in _AVERAGES
+        for node in walk(call)
+        if isinstance(node, Name)
+    }
     for call in loop.scope.calls_in(loop):
+        put = put_in_list(call)
         if last_name(call.func) in _UPDATES:
             yield from (arg.value for arg in call.args)
+        elif put is not None and isinstance(put[0], Name) and put[0].id in averaged:
+            yield put[1]
 
 
 def _comes_of_model(model: Model, loop: For, added: Expr) -> bool:

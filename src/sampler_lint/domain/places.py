@@ -30,11 +30,13 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    If,
     Index,
     Loop,
     Name,
     Scope,
     Seq,
+    Simple,
     Stmt,
     dotted,
     last_name,
@@ -54,6 +56,8 @@ class _Use(NamedTuple):
     container: object
     puts: bool
     takes: bool
+    grows: bool = False
+    """Whether it gets one more at its end: the place is that of the batch, but nobody said so."""
 
 
 def keeps_places(model: Model, found: Pass) -> bool:
@@ -67,8 +71,46 @@ def goes_by_places(model: Model, found: Pass, loop: Loop | None = None) -> bool:
     ``loop`` is the one whose turns make the passes, the outermost around it if not said.
     """
     uses = list(_uses(model, found, loop))
-    put = {use.container for use in uses if use.puts}
-    return any(use.takes and use.container in put for use in uses)
+    put = {use.container for use in uses if use.puts or use.grows}
+    return any(use.takes and use.container in put for use in uses) or _goes_on_by_number(
+        found, loop
+    )
+
+
+def _goes_on_by_number(found: Pass, loop: Loop | None) -> bool:
+    """Whether a turn leaves out the batches up to a number that the turns before it have counted.
+
+    Each turn takes the next part of a pass. One that only ends at such a number takes more.
+    """
+    if loop is None or loop.scope is not found.scope or not isinstance(found.stmt, For):
+        return False
+    varying = _counted_by_turns(loop, found.stmt)
+    for _, numbers in _numbered(found):
+        for stmt in statements(found.stmt.body) if numbers else ():
+            if not isinstance(stmt, If):
+                continue
+            ends = isinstance(last := stmt.body[-1], Simple) and last.kind == "break"
+            for part in walk(stmt.test) if not ends else ():
+                if isinstance(part, Compare):
+                    sides = [{*map(dotted, walk(s))} for s in (part.left, *part.rights)]
+                    ours = [bool(names & numbers) for names in sides]
+                    theirs = [bool(names & varying) for names in sides]
+                    if any(ours) and any(b and not a for a, b in zip(ours, theirs, strict=True)):
+                        return True
+    return False
+
+
+def _counted_by_turns(loop: Loop, inner: Stmt) -> set[str | None]:
+    """The variables of a turn that depend on its number, or on what they were in the last one."""
+    varying = {dotted(each) for each in walk(loop.target)} if isinstance(loop, For) else set()
+    for stmt in statements(loop.body):
+        if isinstance(stmt, (Assign, AugAssign)) and not inner.encloses(stmt):
+            targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
+            kept = {dotted(part) for target in targets for part in walk(target)}
+            read = {dotted(part) for part in walk(stmt.value)}
+            if isinstance(stmt, AugAssign) or read & (varying | kept):
+                varying |= kept
+    return varying - {None}
 
 
 def _uses(model: Model, found: Pass, loop: Loop | None) -> Iterator[_Use]:
@@ -152,6 +194,10 @@ class _Reader(NamedTuple):
                     yield from self._use(scope, node.rights[0], False, True)
             elif isinstance(node, Call) and any(self._is_key(a.value, numbers) for a in node.args):
                 yield from self._call(scope, node, numbers, depth)
+            elif isinstance(node, Call) and isinstance(node.func, Attr):
+                if node.func.name == "append":
+                    for use in self._use(scope, node.func.value, False, False):
+                        yield use._replace(grows=True)
 
     def _call(self, scope: Scope, call: Call, numbers: set[str], depth: int) -> Iterator[_Use]:
         name = last_name(call.func)

@@ -90,6 +90,8 @@ class EpochTrial(NamedTuple):
     """Whether what an epoch gives rests on the passes before it; only told of mixed orders."""
     reorders: bool = False
     """Whether passes of one epoch differ by that alone: each shuffles what the last has left."""
+    does_more: bool = False
+    """Whether epochs differ by more than the orders that are drawn; only told of level orders."""
     raises: bool = False
     """Whether it stops with an error; that is only told where it is asked."""
 
@@ -134,6 +136,7 @@ def try_epochs(
     around: Around = None,
     tells_errors: bool = False,
     mixes: bool = False,
+    levels: bool = False,
 ) -> EpochTrial | None:
     """Set several epochs of one object, one after the other; None where it cannot be told.
 
@@ -142,10 +145,12 @@ def try_epochs(
     ``around_shard``: the sampler that it takes is a DistributedSampler; ``around``: a parameter
     is an object of that class, or of DistributedSampler where that is None; ``tells_errors``:
     whether to tell what raises from what cannot be run; ``mixes``: whether orders are other ones
-    for other seeds, and what the class is given is told the epoch where it has no ``set_epoch``.
+    for other seeds, and what the class is given is told the epoch where it has no ``set_epoch``;
+    ``levels``: whether they are the same ones for all seeds.
     """
     BUDGET.open()
-    interpreter.settles_chance, interpreter.mixes_orders = True, int(mixes)
+    interpreter.settles_chance, interpreter.mixes_orders = True, int(mixes or levels)
+    interpreter.levels_orders = levels
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
         if around is not None:
@@ -172,6 +177,7 @@ def try_epochs(
         return None
     finally:
         interpreter.settles_chance, interpreter.mixes_orders = False, 0
+        interpreter.levels_orders = False
 
 
 def uses_seed(interpreter: Interpreter, cls: Class) -> bool | None:
@@ -238,6 +244,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         bool(drawing) and all(trial.lumps for trial in drawing),
         bool(drawing) and all(trial.drifts for trial in drawing),
         bool(drawing) and all(trial.reorders for trial in drawing),
+        any(trial.does_more for trial in trials),
     )
 
 
@@ -322,7 +329,9 @@ def _with(
     trial = EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
     lumps = draws and any(one.outcome == after.outcome for one, after in pairwise(passes[:3]))
     keeps_first = repeats and first.draws > 0
-    return trial._replace(keeps_first=keeps_first, lumps=lumps, drifts=drifts, reorders=reorders)
+    does_more = interpreter.levels_orders and any(p.yielded != first.yielded for p in passes)
+    trial = trial._replace(keeps_first=keeps_first, does_more=does_more)
+    return trial._replace(lumps=lumps, drifts=drifts, reorders=reorders)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: bool = True) -> _Pass:

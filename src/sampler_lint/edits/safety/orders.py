@@ -9,6 +9,7 @@ from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.places import goes_by_places
+from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
 from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.turns import sets_beside
@@ -44,7 +45,8 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
         where = in_model(module, changed, call)
         if isinstance(told, ast.Attribute) and told.attr == "set_epoch" and where is not None:
             values = model.flow.values(expression(told.value, *where))
-            if reason := _kept(model, module, values) or _gone_by(model, values):
+            reason = _kept(model, module, values) or _gone_by(model, values)
+            if reason := reason or reads_epoch_besides(model, values):
                 return reason
     return None
 
@@ -92,6 +94,7 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
         if goes_by_places(model, found.inner, found.loop)
         or _goes_beside(model, found)
         or sets_beside(model, found)
+        or is_looked_at(model, found)
     ]
 
 

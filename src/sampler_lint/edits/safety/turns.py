@@ -15,6 +15,7 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Bin,
     Call,
     Comp,
     Compare,
@@ -187,16 +188,33 @@ class _Turn:
             for node in nodes_in([stmt]):
                 if any(self._is_of_another(each, stmt) for each in _beside(node)):
                     return True
-            if isinstance(stmt, AugAssign) and isinstance(stmt.value, Call):
-                name = dotted(stmt.target)
-                joins = last_name(stmt.value.func) in _JOINS and self._is_read(stmt.value)
-                if joins and name not in self.sets:
-                    return True
+            if self._adds_to_kept(stmt):
+                return True
         return any(
             arg.stars == 1 and dotted(arg.value) in self.grown
             for call in self.scope.calls
             for arg in (call.args if last_name(call.func) == "zip" else ())
         )
+
+    def _adds_to_kept(self, stmt: Stmt) -> bool:
+        """Whether all items of a pass are added, each at its place, to those of the last turn."""
+        if isinstance(stmt, AugAssign):
+            name = dotted(stmt.target)
+            return name not in self.sets and any(map(self._is_joined, _terms(stmt.value)))
+        if not isinstance(stmt, Assign) or len(stmt.targets) != 1:
+            return False
+        name, terms = dotted(stmt.targets[0]), list(_terms(stmt.value))
+        goes_on = all(
+            name in map(dotted, _terms(each.value)) for each in self.sets.get(name or "", ())
+        )
+        return len(terms) > 1 and goes_on and any(map(self._is_joined, terms))
+
+    def _is_joined(self, expr: Expr) -> bool:
+        """Whether an expression is one of all items that were read, each at its place."""
+        if isinstance(expr, Call):
+            return last_name(expr.func) in _JOINS and self._is_read(expr)
+        made = self.sets.get(dotted(expr) or "", ())
+        return any(isinstance(each.value, Call) and self._is_joined(each.value) for each in made)
 
     def _is_of_another(self, expr: Expr, use: Stmt) -> bool:
         """Whether an expression is what a turn has read, and another one finds."""
@@ -228,6 +246,17 @@ class _Turn:
                 if mine != its:
                     return True
         return False
+
+
+def _terms(expr: Expr) -> Iterator[Expr]:
+    """What is added, scaled or the like, item by item."""
+    if isinstance(expr, Bin):
+        yield from _terms(expr.left)
+        yield from _terms(expr.right)
+    elif isinstance(expr, Unary):
+        yield from _terms(expr.operand)
+    else:
+        yield expr
 
 
 def _beside(node: Expr) -> Iterator[Expr]:

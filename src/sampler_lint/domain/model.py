@@ -438,6 +438,16 @@ class Model:
 
         return self._tried.ask((Model.uses_seed, cls), (cls,), run)
 
+    def refuses_long_seed(self, cls: Class) -> bool:
+        """Whether a class stops with an error at a seed of more than 32 bits, if at no other."""
+
+        def run(interpreter: Interpreter) -> bool | None:
+            from sampler_lint.execution.epochs import refuses_long_seed
+
+            return refuses_long_seed(interpreter, cls)
+
+        return self._tried.ask((Model.refuses_long_seed, cls), (cls,), run) or False
+
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sampler_lint.execution.budget import (
     BUDGET,
     FEWEST_MIXED,
+    LONG_SEED,
     MOST_HANDED_OUT,
     MOST_OPTIONS,
     SMALL_NUMBER,
@@ -202,8 +203,31 @@ def uses_seed(interpreter: Interpreter, cls: Class) -> bool | None:
     return not all(drawn) if drawn else None
 
 
+def refuses_long_seed(interpreter: Interpreter, cls: Class) -> bool:
+    """Whether a class that takes a small seed stops with an error at one of more than 32 bits."""
+    BUDGET.open()
+    try:
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        world, spec.seeded = welcoming(interpreter, spec)[0], True
+        world = world._replace(drop_last=spec.drops[0])
+        _by_seed(interpreter, spec, world, None)
+    except (RaisedError, *SILENT):
+        return False
+    try:
+        _by_seed(interpreter, spec, world, None, LONG_SEED)
+    except RaisedError:
+        return True
+    except SILENT:
+        pass
+    return False
+
+
 def _by_seed(
-    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+    interpreter: Interpreter,
+    spec: SetUp,
+    world: World,
+    option: tuple[str, Any] | None,
+    first: int = SMALL_NUMBER,
 ) -> bool | None:
     """Whether building an object and passing over it is the same with two seeds; None where
     nothing is drawn.
@@ -212,7 +236,7 @@ def _by_seed(
         CannotTellError: not all that is drawn rests on known seeds.
     """
     seen = []
-    for spec.seed in (SMALL_NUMBER, SMALL_NUMBER + 1):
+    for spec.seed in (first, first + 1):
         interpreter.guesses = spec.guesses is not None
         interpreter.restart(world.ranks, 0)
         instance = spec.build(world, 0, option)

@@ -22,11 +22,13 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     For,
+    Function,
     If,
     Index,
     Loop,
     Name,
     Scope,
+    Seq,
     Stmt,
     Unary,
     Yield,
@@ -76,13 +78,22 @@ def _sets_beside_in(model: Model, loader: Obj, scope: Scope) -> bool:
 
 @remembered
 def _going_over(_model: Model, scope: Scope) -> list[tuple[Assign, list[Expr]]]:
-    """The assignments of a scope whose values go over something, and over what."""
-    found = [
+    """The assignments of a scope that call or go over something, and over what."""
+    return [
         (stmt, [over for node in walk(stmt.value) for over in _gone_over(node)])
         for stmt in statements(scope.body)
         if isinstance(stmt, Assign)
+        and any(isinstance(node, (Call, Comp)) for node in walk(stmt.value))
     ]
-    return [(stmt, over) for stmt, over in found if over]
+
+
+@remembered
+def _gives_items(model: Model, loader: Obj, function: Function) -> bool:
+    """Whether a function hands back what it has read of a loader, item by item, in their order."""
+    if not any(p.scope is function and p.loader.may_be(loader) for p in passes(model)):
+        return False
+    turn = _Turn(model, loader, function, None, is_called=True)
+    return any(turn.holds_items(stmt.value) for stmt in function.returns if stmt.value is not None)
 
 
 def _gone_over(node: Expr) -> list[Expr]:
@@ -103,7 +114,17 @@ def _is_handed_out(node: Expr) -> bool:
 class _Turn:
     """What one scope does with a loader in a turn of a loop, in it or in what a turn calls."""
 
-    def __init__(self, model: Model, loader: Obj, scope: Scope, loop: Loop | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        loader: Obj,
+        scope: Scope,
+        loop: Loop | None,
+        *,
+        is_called: bool = False,
+    ) -> None:
+        self.is_called = is_called
+        """Whether it is asked what the scope hands back, and not what those do that it calls."""
         self.stmts: list[Stmt] = [*statements(scope.body if loop is None else [loop])]
         self.scope, self.model, self.loader = scope, model, loader
         self.sets: dict[str, list[Assign]] = {}
@@ -126,19 +147,20 @@ class _Turn:
         self.kept = {
             name
             for stmt, taken in (_going_over(model, scope) if loop is not None else ())
-            if stmt not in inside and any(map(self._is_read, taken))
+            if stmt not in inside and (any(map(self._is_read, taken)) or self._lists(stmt.value))
             for target in stmt.targets
             if (name := dotted(target)) is not None
             and name not in self.sets
             and self.loader not in model.flow.values(target)
         }
         self._follow(loop)
-        self.grown = {
+        self.filled = {
             name
             for call in self.calls
             if isinstance(call.func, Attr) and call.func.name in _GROWS and self._is_read(call)
-            if (name := dotted(call.func.value)) is not None and name not in self.sets
+            if (name := dotted(call.func.value)) is not None
         }
+        self.grown = self.filled - self.sets.keys()
 
     def _follow(self, loop: Loop | None) -> None:
         """Find what is made of batches, and from where on."""
@@ -170,13 +192,37 @@ class _Turn:
         return {name for each in targets for part in walk(each) if (name := dotted(part))}
 
     def _is_read(self, expr: Expr) -> bool:
-        if dotted(expr) in self.read or self._gives_batches(expr):
+        if dotted(expr) in self.read or self._gives_batches(expr) or self._lists(expr):
             return True
         if isinstance(expr, Call) and (ASKS_KIND.is_call(expr) or last_name(expr.func) == "len"):
             return False
         if isinstance(expr, Attr) and self._gives_batches(expr.value):
             return False  # its data
         return any(map(self._is_read, children(expr)))
+
+    def _lists(self, expr: Expr) -> bool:
+        """Whether a call hands back what it has read of the loader, item by item."""
+        return (
+            isinstance(expr, Call)
+            and not self.is_called
+            and any(
+                callee is not self.scope and _gives_items(self.model, self.loader, callee)
+                for callee in self.model.flow.callees(expr)
+            )
+        )
+
+    def holds_items(self, expr: Expr) -> bool:
+        """Whether an expression is a list of what was read, or one of all of it."""
+        if isinstance(expr, Seq):
+            return any(map(self.holds_items, expr.items))
+        if isinstance(expr, Comp):
+            return expr.kind != "GeneratorExp" and any(map(self._is_read, expr.iters))
+        if dotted(expr) in self.filled or self._is_joined(expr):
+            return True
+        return any(
+            isinstance(each.value, (Call, Comp)) and self.holds_items(each.value)
+            for each in self.sets.get(dotted(expr) or "", ())
+        )
 
     def _gives_batches(self, expr: Expr) -> bool:
         is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site

@@ -96,7 +96,9 @@ def goes_over_again(model: Model, found: EpochLoop) -> bool:
                 return True
     return any(
         other.loop is found.loop
-        and (other.calls != found.calls if other.inner == found.inner else _is_another(found, other))
+        and (
+            other.calls != found.calls if other.inner == found.inner else _is_another(found, other)
+        )
         and not apart(found.calls, other.calls)
         and trains(model, other)
         for other in epoch_loops(model)

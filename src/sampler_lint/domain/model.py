@@ -412,20 +412,20 @@ class Model:
         return self._tried.ask((Model.trials_around, cls, parameter, inner), (cls, inner), run)
 
     def epoch_trial(
-        self, cls: Class, *, around: Around = None, texts: Texts = None, **how: bool
+        self, cls: Class, *, around: Around = None, texts: Texts = None, **how: Any
     ) -> EpochTrial | None:
         """What setting the epoch of an object does (see :mod:`.epochs`), maybe in fixed files."""
 
         def run(interpreter: Interpreter) -> EpochTrial | None:
             from sampler_lint.execution.epochs import try_epochs
 
-            tells_errors = texts is not None
-            return try_epochs(interpreter, cls, around=around, tells_errors=tells_errors, **how)
+            asked = {"tells_errors": texts is not None, **how}
+            return try_epochs(interpreter, cls, around=around, **asked)
 
         if texts is not None:
             return self._tried.ask_of(texts, run)
         classes = (cls, around[1]) if around is not None and around[1] is not None else (cls,)
-        key = (Model.epoch_trial, cls, around, *(name for name in sorted(how) if how[name]))
+        key = (Model.epoch_trial, cls, around, *(each for each in sorted(how.items()) if each[1]))
         return self._tried.ask(key, classes, run)
 
     def uses_seed(self, cls: Class) -> bool | None:
@@ -437,16 +437,6 @@ class Model:
             return uses_seed(interpreter, cls)
 
         return self._tried.ask((Model.uses_seed, cls), (cls,), run)
-
-    def refuses_long_seed(self, cls: Class) -> bool:
-        """Whether a class stops with an error at a seed of more than 32 bits, if at no other."""
-
-        def run(interpreter: Interpreter) -> bool | None:
-            from sampler_lint.execution.epochs import refuses_long_seed
-
-            return refuses_long_seed(interpreter, cls)
-
-        return self._tried.ask((Model.refuses_long_seed, cls), (cls,), run) or False
 
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""

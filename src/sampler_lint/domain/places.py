@@ -11,6 +11,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, loops_of
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.syntax.navigation import (
+    children,
     expressions,
     nodes_in,
     owner_of,
@@ -91,12 +92,11 @@ def _goes_on_by_number(found: Pass, loop: Loop | None) -> bool:
                 continue
             ends = isinstance(last := stmt.body[-1], Simple) and last.kind == "break"
             for part in walk(stmt.test) if not ends else ():
-                if isinstance(part, Compare):
-                    sides = [{*map(dotted, walk(s))} for s in (part.left, *part.rights)]
-                    ours = [bool(names & numbers) for names in sides]
-                    theirs = [bool(names & varying) for names in sides]
-                    if any(ours) and any(b and not a for a, b in zip(ours, theirs, strict=True)):
-                        return True
+                read = [part.left, *part.rights] if isinstance(part, Compare) else []
+                sides = [{*map(dotted, walk(each))} for each in read]
+                ours = [side for side in sides if side & numbers]
+                if ours and any(side & varying for side in sides if side not in ours):
+                    return True
     return False
 
 
@@ -194,10 +194,9 @@ class _Reader(NamedTuple):
                     yield from self._use(scope, node.rights[0], False, True)
             elif isinstance(node, Call) and any(self._is_key(a.value, numbers) for a in node.args):
                 yield from self._call(scope, node, numbers, depth)
-            elif isinstance(node, Call) and isinstance(node.func, Attr):
-                if node.func.name == "append":
-                    for use in self._use(scope, node.func.value, False, False):
-                        yield use._replace(grows=True)
+            elif isinstance(node, Call) and last_name(node.func) == "append":
+                for use in self._use(scope, children(node.func)[0], False, False):
+                    yield use._replace(grows=True)
 
     def _call(self, scope: Scope, call: Call, numbers: set[str], depth: int) -> Iterator[_Use]:
         name = last_name(call.func)

@@ -417,7 +417,7 @@ class Editor:
         return self.insert_after(above, f"import {name}")
 
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
-        """Take out a statement; of one that has lines of its own, one of two gaps around it, too."""
+        """Take out a statement, and one of two gaps around it if it has lines of its own."""
         if (part := beside_others(self.source, stmt)) is not None:
             return self._put(*part, "")
         start, end = self._whole_lines(stmt, with_comments)

@@ -47,10 +47,15 @@ def _seed(run: Run, owner: External, *values: Any, **keywords: Any) -> Any:
 
 
 def _check_seeds(owner: External, values: tuple[Any, ...]) -> None:
-    """Refuse what numpy's older generators refuse: more than 32 bits, or a sign."""
-    if owner.dotted in _OF_32_BITS and isinstance(seed := plain(*values[:1] or (0,)), int):
-        if not 0 <= seed < LONG_SEED:
-            raise RaisedError("ValueError")
+    """Refuse what torch and numpy's older generators refuse: too many bits, or a sign."""
+    seed = plain(values[0]) if values else 0
+    first, end = 0, LONG_SEED
+    if owner.dotted.endswith(".manual_seed"):
+        first, end = -(2**63), 2**64
+    elif owner.dotted not in _OF_32_BITS:
+        return
+    if isinstance(seed, int) and not first <= seed < end:
+        raise RaisedError("ValueError")
 
 
 @SEEDS(Cost.FLAT)

@@ -64,7 +64,7 @@ class Chance:
         """By what number an order is another one for other seeds, so that what comes of it is
         seen; none is by 0."""
         self.levels = False
-        """Whether an order is the same one for all seeds, so that only what else differs is seen."""
+        """Whether an order is the same one for all seeds, so that what else differs is seen."""
         self.orders = 0
         """How many of the draws have mixed more than a few items."""
         self._source: tuple[Any, ...] | None = None

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from sampler_lint.execution.budget import (
     BUDGET,
     FEWEST_MIXED,
-    LONG_SEED,
     MOST_HANDED_OUT,
     MOST_OPTIONS,
     SMALL_NUMBER,
@@ -138,6 +137,7 @@ def try_epochs(
     tells_errors: bool = False,
     mixes: bool = False,
     levels: bool = False,
+    seed: int | None = None,
 ) -> EpochTrial | None:
     """Set several epochs of one object, one after the other; None where it cannot be told.
 
@@ -147,7 +147,7 @@ def try_epochs(
     is an object of that class, or of DistributedSampler where that is None; ``tells_errors``:
     whether to tell what raises from what cannot be run; ``mixes``: whether orders are other ones
     for other seeds, and what the class is given is told the epoch where it has no ``set_epoch``;
-    ``levels``: whether they are the same ones for all seeds.
+    ``levels``: whether they are the same ones for all seeds; ``seed``: one that it is given.
     """
     BUDGET.open()
     interpreter.settles_chance, interpreter.mixes_orders = True, int(mixes or levels)
@@ -158,15 +158,15 @@ def try_epochs(
             inner = around[1] and interpreter.class_of(around[1])
             inner = inner or interpreter.known_class("DistributedSampler")
             spec.given = around[0], SetUp(interpreter, inner)
-        found = _told(_each_option(interpreter, spec))
+        found = _told(_each_option(interpreter, spec, seed))
         if mixes and found is not None and (found.lumps or found.drifts):
             interpreter.mixes_orders = 2  # two orders may be alike by chance, but not twice
-            again = _told(_each_option(interpreter, spec))
+            again = _told(_each_option(interpreter, spec, seed))
             lumps = again is not None and found.lumps and again.lumps
             drifts = again is not None and found.drifts and again.drifts
             found = found._replace(lumps=lumps, drifts=drifts)
             interpreter.mixes_orders = -1  # each order is left as it is
-            plain = _told(_each_option(interpreter, spec)) if drifts else None
+            plain = _told(_each_option(interpreter, spec, seed)) if drifts else None
             moves = found.reorders and again is not None and again.reorders
             found = found._replace(reorders=moves and plain is not None and not plain.drifts)
         return found
@@ -203,31 +203,8 @@ def uses_seed(interpreter: Interpreter, cls: Class) -> bool | None:
     return not all(drawn) if drawn else None
 
 
-def refuses_long_seed(interpreter: Interpreter, cls: Class) -> bool:
-    """Whether a class that takes a small seed stops with an error at one of more than 32 bits."""
-    BUDGET.open()
-    try:
-        spec = SetUp(interpreter, interpreter.class_of(cls))
-        world, spec.seeded = welcoming(interpreter, spec)[0], True
-        world = world._replace(drop_last=spec.drops[0])
-        _by_seed(interpreter, spec, world, None)
-    except (RaisedError, *SILENT):
-        return False
-    try:
-        _by_seed(interpreter, spec, world, None, LONG_SEED)
-    except RaisedError:
-        return True
-    except SILENT:
-        pass
-    return False
-
-
 def _by_seed(
-    interpreter: Interpreter,
-    spec: SetUp,
-    world: World,
-    option: tuple[str, Any] | None,
-    first: int = SMALL_NUMBER,
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
 ) -> bool | None:
     """Whether building an object and passing over it is the same with two seeds; None where
     nothing is drawn.
@@ -236,7 +213,7 @@ def _by_seed(
         CannotTellError: not all that is drawn rests on known seeds.
     """
     seen = []
-    for spec.seed in (first, first + 1):
+    for spec.seed in (SMALL_NUMBER, SMALL_NUMBER + 1):
         interpreter.guesses = spec.guesses is not None
         interpreter.restart(world.ranks, 0)
         instance = spec.build(world, 0, option)
@@ -280,10 +257,10 @@ def _idle(found: set[Idle | None]) -> Idle | None:
     return Idle.UNUSED if found == {Idle.UNUSED} else None
 
 
-def _each_option(interpreter: Interpreter, spec: SetUp) -> Iterator[EpochTrial]:
+def _each_option(interpreter: Interpreter, spec: SetUp, seed: int | None) -> Iterator[EpochTrial]:
     """The class as it is, and with each of its flags turned."""
     world = welcoming(interpreter, spec)[0]._replace(drop_last=spec.drops[0])
-    spec.seed = SMALL_NUMBER
+    spec.seed, spec.seeded = SMALL_NUMBER if seed is None else seed, seed is not None
     plainly = partial(_with, interpreter, spec, world)
     try:
         trial = plainly(None)

@@ -61,9 +61,9 @@ def _told_attributes(model: Model, sampler: Obj) -> frozenset[str]:
 
 
 @remembered
-def _reads(model: Model) -> dict[str, list[tuple[Expr, Expr]]]:
+def _reads(model: Model) -> dict[str, list[tuple[Attr | Call, Expr]]]:
     """Where attributes are read, by their names, and of what; not for a message alone."""
-    found: dict[str, list[tuple[Expr, Expr]]] = {}
+    found: dict[str, list[tuple[Attr | Call, Expr]]] = {}
     for module in model.modules:
         for scope in module.facts.scopes if not is_test(module) else ():
             shown = {
@@ -76,12 +76,23 @@ def _reads(model: Model) -> dict[str, list[tuple[Expr, Expr]]]:
             for read in scope.reads:
                 if id(read) not in shown:
                     found.setdefault(read.name, []).append((read, read.value))
-            for call in scope.calls:
-                given = call.positional
-                if ASKS_BY_NAME.is_call(call) and len(given) > 1 and isinstance(given[1], Const):
-                    if last_name(call.func) == "getattr":
-                        found.setdefault(str(given[1].value), []).append((call, given[0]))
+            for call in ASKS_BY_NAME.calls_in(scope.calls):
+                owner, name, *_ = *call.positional, None, None
+                if isinstance(name, Const) and owner and last_name(call.func) == "getattr":
+                    found.setdefault(str(name.value), []).append((call, owner))
     return found
+
+
+def is_asked_for(model: Model, cls: Class, name: str) -> bool:
+    """Whether the program asks whether an object of a class has an attribute."""
+    for asks in ("getattr", "hasattr"):
+        for call in model.project.calls_named(asks):
+            owner, said, *_ = *call.positional, None, None
+            if owner is not None and isinstance(said, Const) and said.value == name:
+                held = (v.cls for v in model.flow.values(owner) if isinstance(v, Obj))
+                if any(cls in model.flow.mro(each) for each in held):
+                    return True
+    return False
 
 
 def is_looked_at(model: Model, found: EpochLoop) -> bool:

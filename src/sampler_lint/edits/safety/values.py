@@ -23,6 +23,7 @@ from sampler_lint.edits.safety.classes import not_followed, seeded_beside
 from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class
 from sampler_lint.edits.safety.meaning import always, scope_at, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
+from sampler_lint.edits.safety.observers import is_asked_for
 from sampler_lint.edits.safety.receivers import (
     asked,
     in_model,
@@ -245,7 +246,10 @@ class Values:
         old, where = self._changed.back.get(call), in_model(self._module, self._changed, value)
         made = constructed(self._model, self._module, old) if isinstance(old, ast.Call) else None
         cls = made.cls if made is not None else None
-        if where is None or not isinstance(cls, Class) or not self._model.refuses_long_seed(cls):
+        if where is None or not isinstance(cls, Class):
+            return None
+        long = self._model.epoch_trial(cls, seed=2**32, tells_errors=True)
+        if long is None or not long.raises or self._model.epoch_trial(cls, seed=1) is None:
             return None
         seed, program = expression(value, *where), self._model.project.program_of(self._module)
         known = self._model.flow.constants(seed)
@@ -256,9 +260,10 @@ class Values:
             return None
         for seeding in spelled_seedings(self._model, program):
             called = self._model.flow.values(seeding.call.func)
-            if any(isinstance(one, Ext) and one.dotted.startswith("numpy.") for one in called):
-                if any(last_name(arg.value) == last_name(seed) for arg in seeding.call.args):
-                    return None  # the program itself would stop at a longer one
+            is_numpy = any(isinstance(v, Ext) and v.dotted.startswith("numpy.") for v in called)
+            same_name = (last_name(arg.value) == last_name(seed) for arg in seeding.call.args)
+            if is_numpy and any(same_name):
+                return None  # the program itself would stop at a longer one
         return f"`{made and made.name}` takes no seed of more than 32 bits"
 
     def _chosen(self, value: ast.expr, before: ast.expr | None) -> str | None:
@@ -460,6 +465,8 @@ class Values:
         for base in self._model.flow.own_family(scope):
             if base.method(node.attr) is not None:
                 return f"`{node.attr}` is a method of `{base.name}`"
+        if is_asked_for(self._model, scope, node.attr):
+            return f"whether a `{scope.name}` has `{node.attr}` is asked"
         slots = [
             base.bindings.get("__slots__") if isinstance(base, Class) else None
             for base in self._model.flow.mro(scope)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.concepts import ASKS_BY_NAME, LOGS
-from sampler_lint.domain.epoch_state import epoch_state, reach
+from sampler_lint.domain.concepts import ASKS_BY_NAME, GIVES_STATE, LOGS, RANGES
+from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.epochs import EpochLoop, pass_trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
@@ -40,14 +40,24 @@ def reads_epoch_besides(model: Model, told: frozenset[Value]) -> str | None:
             continue
         for name in sorted(_told_attributes(model, value)):
             for read, owner in _reads(model).get(name, ()):
-                is_own = isinstance(value.cls, Class) and self_class(owner) is not None
-                if not is_own and any(map(value.may_be, model.flow.values(owner))):
+                if (cls := self_class(owner)) is not None:
+                    is_other = _is_besides(model, value, cls, read.scope)
+                else:
+                    is_other = any(map(value.may_be, model.flow.values(owner)))
+                if is_other:
                     return f"{model.place(read.scope, read)} reads its `{name}`"
-        if isinstance(value.cls, Class):
-            state = epoch_state(model, value.cls)
-            if state.reads(reach(model, value.cls, "__len__")):
-                return f"the length of a `{value.name}` depends on its epoch"
     return None
+
+
+def _is_besides(model: Model, sampler: Obj, cls: Class, scope: Scope) -> bool:
+    """Whether a method of a sampler's class has to do with something else than its passes."""
+    if not isinstance(sampler.cls, Class) or cls not in model.flow.mro(sampler.cls):
+        return False
+    state = epoch_state(model, sampler.cls)
+    covered = state.iteration.functions | state.construction.functions
+    name = scope.name
+    is_plain = name in {"set_epoch", "__repr__", "__str__"} or GIVES_STATE.says(name)
+    return name == "__len__" or (not is_plain and scope not in covered)
 
 
 def _told_attributes(model: Model, sampler: Obj) -> frozenset[str]:
@@ -126,11 +136,16 @@ def _may_end_early(found: Pass) -> bool:
     if takes_one(found):
         return True
     calls = [part for whole in expressions(stmt) for part in walk(whole) if isinstance(part, Call)]
-    if any(last_name(call.func) == "islice" for call in calls):
+    if any(last_name(call.func) == "islice" or _is_beside_range(call) for call in calls):
         return True
     if isinstance(stmt, Assign) and any(last_name(call.func) == "iter" for call in calls):
         return True
     return isinstance(stmt, For) and any(_leaves(each, stmt) for each in statements(stmt.body))
+
+
+def _is_beside_range(call: Call) -> bool:
+    is_zip = last_name(call.func) == "zip"
+    return is_zip and any(isinstance(p, Call) and RANGES.is_call(p) for p in call.positional)
 
 
 def _leaves(stmt: object, loop: For) -> bool:
@@ -148,15 +163,16 @@ def _is_in_turn(model: Model, found: EpochLoop, look: Pass) -> bool:
     if look.scope is loop.scope:
         return loop.encloses(look.stmt)
     above = {*closure([loop.scope], model.flow.callers_of)}
-    leading = closure([look.scope], lambda scope: _callers_apart(model, scope, above))
-    for scope in leading:
+    sides = set()
+    for scope in closure([look.scope], lambda scope: _callers_apart(model, scope, above)):
         calls = model.flow.callers(scope)
         if not calls and isinstance(scope, Function) and scope not in above:
             return True
-        for call in calls:
-            if call.scope is loop.scope and call.stmt is not None and loop.encloses(call.stmt):
+        for stmt in (call.stmt for call in calls if call.scope is loop.scope):
+            if stmt is not None and loop.encloses(stmt):
                 return True
-    return False
+            sides.add(stmt is not None and stmt.order > loop.order)
+    return len(sides) > 1  # once before the loop, and once behind it
 
 
 def _callers_apart(model: Model, scope: Scope, above: set[Scope]) -> list[Scope]:

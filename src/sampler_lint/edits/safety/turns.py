@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ASKS_KIND, ITERATES
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import passes
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import children, expressions, nodes_in, statements, walk
+from sampler_lint.syntax.navigation import (
+    children,
+    expressions,
+    leftmost,
+    nodes_in,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -44,6 +52,7 @@ _JOINS = frozenset(
         *("tensor", "vstack"),
     }
 )
+_LISTS = frozenset({"list", "tuple"})
 _EQUAL = frozenset(
     {
         *("allclose", "array_equal", "assertEqual", "assert_allclose", "assert_array_equal"),
@@ -144,15 +153,16 @@ class _Turn:
             for part in walk(stmt.target)
             if (name := dotted(part)) is not None
         }
-        self.kept = {
-            name
+        kept = [
+            (name, stmt.value)
             for stmt, taken in (_going_over(model, scope) if loop is not None else ())
             if stmt not in inside and (any(map(self._is_read, taken)) or self._lists(stmt.value))
             for target in stmt.targets
             if (name := dotted(target)) is not None
             and name not in self.sets
             and self.loader not in model.flow.values(target)
-        }
+        ]
+        self.kept = {name for name, _ in kept}
         self._follow(loop)
         self.filled = {
             name
@@ -160,7 +170,14 @@ class _Turn:
             if isinstance(call.func, Attr) and call.func.name in _GROWS and self._is_read(call)
             if (name := dotted(call.func.value)) is not None
         }
+        self.filled |= {
+            dotted(stmt.target) or ""
+            for stmt in self.stmts
+            if isinstance(stmt, AugAssign) and self._is_read(stmt.value)
+            if any(isinstance(m.value, Seq) for m in self.sets.get(dotted(stmt.target) or "", ()))
+        }
         self.grown = self.filled - self.sets.keys()
+        self.held = {name for name, value in kept if self._lists(value) or self.holds_items(value)}
 
     def _follow(self, loop: Loop | None) -> None:
         """Find what is made of batches, and from where on."""
@@ -219,6 +236,8 @@ class _Turn:
             return expr.kind != "GeneratorExp" and any(map(self._is_read, expr.iters))
         if dotted(expr) in self.filled or self._is_joined(expr):
             return True
+        if isinstance(expr, Call) and last_name(expr.func) in _LISTS:
+            return any(map(self.holds_items, expr.positional))
         return any(
             isinstance(each.value, (Call, Comp)) and self.holds_items(each.value)
             for each in self.sets.get(dotted(expr) or "", ())
@@ -236,24 +255,60 @@ class _Turn:
                     return True
             if self._adds_to_kept(stmt):
                 return True
+        if any(map(self._hands_to_keeper, self.calls)):
+            return True
+        listed = {
+            dotted(call.func.value)
+            for call in self.calls
+            if isinstance(call.func, Attr) and call.func.name in _GROWS
+            if any(self.holds_items(arg.value) for arg in call.args)
+        } & self.grown
         return any(
-            arg.stars == 1 and dotted(arg.value) in self.grown
+            dotted(arg.value) in (self.grown if arg.stars == 1 else listed)
             for call in self.scope.calls
-            for arg in (call.args if last_name(call.func) == "zip" else ())
+            for arg in call.args
+            if last_name(call.func) in ({"zip"} if arg.stars == 1 else _JOINS)
         )
 
     def _adds_to_kept(self, stmt: Stmt) -> bool:
-        """Whether all items of a pass are added, each at its place, to those of the last turn."""
-        if isinstance(stmt, AugAssign):
-            name = dotted(stmt.target)
-            return name not in self.sets and any(map(self._is_joined, _terms(stmt.value)))
-        if not isinstance(stmt, Assign) or len(stmt.targets) != 1:
-            return False
-        name, terms = dotted(stmt.targets[0]), list(_terms(stmt.value))
-        goes_on = all(
-            name in map(dotted, _terms(each.value)) for each in self.sets.get(name or "", ())
+        """Whether all items of a pass are set beside those of another, each at its place."""
+        name, terms = None, []
+        if isinstance(stmt, (Assign, AugAssign)):
+            name = dotted(stmt.targets[0] if isinstance(stmt, Assign) else stmt.target)
+            terms = [*_terms(stmt.value)]
+        made = self.sets.get(name or "", ())
+        goes_on = all(name in map(dotted, _terms(each.value)) for each in made)
+        is_sum = isinstance(stmt, AugAssign) or len(terms) > 1
+        if is_sum and goes_on and any(map(self._is_joined, terms)):
+            return True
+        for node in nodes_in([stmt]):
+            if isinstance(node, Bin):
+                terms = [*_terms(node)]
+                if any(dotted(each) in self.held for each in terms) and any(
+                    self._is_joined(each) or self._lists(each) for each in terms
+                ):
+                    return True
+            elif isinstance(node, Call) and isinstance(node.func, Attr):
+                # torch changes in place what a name with a line at its end says.
+                is_kept = dotted(leftmost(node)) not in self.sets and node.func.name.endswith("_")
+                if is_kept and any(self._is_joined(arg.value) for arg in node.args):
+                    return True
+            elif isinstance(node, Compare) and {*node.ops} & {"In", "NotIn"}:
+                is_among = dotted(node.rights[0]) in self.grown
+                if is_among and self.holds_items(node.left):
+                    return True
+        return False
+
+    def _hands_to_keeper(self, call: Call) -> bool:
+        """Whether a turn gives its items, one by one, to what keeps them for the next turn."""
+        given = [arg.value for arg in call.args if self.holds_items(arg.value)]
+        return any(
+            isinstance(store.value, Name) and passed(callee, param, call) in given
+            for callee in (self.model.flow.callees(call) if given else ())
+            for store in callee.stores
+            for param in callee.params
+            if isinstance(store.value, Name) and store.value.id == param.name
         )
-        return len(terms) > 1 and goes_on and any(map(self._is_joined, terms))
 
     def _is_joined(self, expr: Expr) -> bool:
         """Whether an expression is one of all items that were read, each at its place."""

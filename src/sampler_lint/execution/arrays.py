@@ -48,7 +48,7 @@ def _seed(run: Run, owner: External, *values: Any, **keywords: Any) -> Any:
 
 def _check_seeds(owner: External, values: tuple[Any, ...]) -> None:
     """Refuse what torch and numpy's older generators refuse: too many bits, or a sign."""
-    seed = plain(values[0]) if values else 0
+    seed = values[0] if values else 0
     first, end = 0, LONG_SEED
     if owner.dotted.endswith(".manual_seed"):
         first, end = -(2**63), 2**64

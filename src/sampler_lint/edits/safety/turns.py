@@ -164,7 +164,7 @@ class _Turn:
         ]
         self.kept = {name for name, _ in kept}
         self._follow(loop)
-        self.filled = {
+        self.filled: set[str] = {
             name
             for call in self.calls
             if isinstance(call.func, Attr) and call.func.name in _GROWS and self._is_read(call)
@@ -177,6 +177,15 @@ class _Turn:
             if any(isinstance(m.value, Seq) for m in self.sets.get(dotted(stmt.target) or "", ()))
         }
         self.grown = self.filled - self.sets.keys()
+        self.items, before = {*self.filled}, -1
+        """What holds the items of a pass, or all of them in one."""
+        while len(self.items) > before:
+            before = len(self.items)
+            self.items |= {
+                name
+                for name, made in self.sets.items()
+                if any(self.holds_items(each.value) for each in made)
+            }
         self.held = {name for name, value in kept if self._lists(value) or self.holds_items(value)}
 
     def _follow(self, loop: Loop | None) -> None:
@@ -234,14 +243,9 @@ class _Turn:
             return any(map(self.holds_items, expr.items))
         if isinstance(expr, Comp):
             return expr.kind != "GeneratorExp" and any(map(self._is_read, expr.iters))
-        if dotted(expr) in self.filled or self._is_joined(expr):
-            return True
         if isinstance(expr, Call) and last_name(expr.func) in _LISTS:
             return any(map(self.holds_items, expr.positional))
-        return any(
-            isinstance(each.value, (Call, Comp)) and self.holds_items(each.value)
-            for each in self.sets.get(dotted(expr) or "", ())
-        )
+        return dotted(expr) in self.items or self._is_joined(expr)
 
     def _gives_batches(self, expr: Expr) -> bool:
         is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site

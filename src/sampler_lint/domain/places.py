@@ -73,19 +73,27 @@ def goes_by_places(model: Model, found: Pass, loop: Loop | None = None) -> bool:
     """
     uses = list(_uses(model, found, loop))
     put = {use.container for use in uses if use.puts or use.grows}
-    return any(use.takes and use.container in put for use in uses) or _goes_on_by_number(
-        found, loop
-    )
+    is_kept = any(use.takes and use.container in put for use in uses)
+    return is_kept or _goes_on_by_number(model, found, loop)
 
 
-def _goes_on_by_number(found: Pass, loop: Loop | None) -> bool:
+def _goes_on_by_number(model: Model, found: Pass, loop: Loop | None) -> bool:
     """Whether a turn leaves out the batches up to a number that the turns before it have counted.
 
     Each turn takes the next part of a pass. One that only ends at such a number takes more.
     """
-    if loop is None or loop.scope is not found.scope or not isinstance(found.stmt, For):
+    if loop is None or not isinstance(found.stmt, For):
         return False
     varying = _counted_by_turns(loop, found.stmt)
+    if loop.scope is not (function := found.scope):
+        given = [
+            (param.name, passed(function, param, call))
+            for call in model.flow.callers(function)
+            for param in (function.params if isinstance(function, Function) else ())
+            if isinstance(function, Function) and call.scope is loop.scope
+        ]
+        said = ((name, walk(value)) for name, value in given if isinstance(value, Expr))
+        varying = {name for name, parts in said if {*map(dotted, parts)} & varying}
     for _, numbers in _numbered(found):
         for stmt in statements(found.stmt.body) if numbers else ():
             if not isinstance(stmt, If):

@@ -307,11 +307,11 @@ class _Turn:
         """Whether a turn gives its items, one by one, to what keeps them for the next turn."""
         given = [arg.value for arg in call.args if self.holds_items(arg.value)]
         return any(
-            isinstance(store.value, Name) and passed(callee, param, call) in given
+            param.name in map(dotted, _terms(store.value)) and passed(callee, param, call) in given
             for callee in (self.model.flow.callees(call) if given else ())
             for store in callee.stores
+            if store.value is not None
             for param in callee.params
-            if isinstance(store.value, Name) and store.value.id == param.name
         )
 
     def _is_joined(self, expr: Expr) -> bool:

@@ -370,20 +370,20 @@ class Model:
         return self._tried.ask((Model.trials_around, cls, parameter, inner), (cls, inner), run)
 
     def epoch_trial(
-        self, cls: Class, *, around: Around = None, texts: Texts = None, **how: bool
+        self, cls: Class, *, around: Around = None, texts: Texts = None, **how: Any
     ) -> EpochTrial | None:
         """What setting the epoch of an object does (see :mod:`.epochs`), maybe in fixed files."""
 
         def run(interpreter: Interpreter) -> EpochTrial | None:
             from sampler_lint.execution.epochs import try_epochs
 
-            tells_errors = texts is not None
-            return try_epochs(interpreter, cls, around=around, tells_errors=tells_errors, **how)
+            asked = {"tells_errors": texts is not None, **how}
+            return try_epochs(interpreter, cls, around=around, **asked)
 
         if texts is not None:
             return self._tried.ask_of(texts, run)
         classes = (cls, around[1]) if around is not None and around[1] is not None else (cls,)
-        key = (Model.epoch_trial, cls, around, *(name for name in sorted(how) if how[name]))
+        key = (Model.epoch_trial, cls, around, *(each for each in sorted(how.items()) if each[1]))
         return self._tried.ask(key, classes, run)
 
     def uses_seed(self, cls: Class) -> bool | None:

@@ -271,10 +271,15 @@ def _hands_on(model: Model, call: Call) -> bool:
 def _given_back(model: Model, call: Call) -> list[Expr] | None:
     """What a function of the tree hands on of what a call gives it, if it returns nothing else.
 
-    As it does with a progress bar around it, or without.
+    As it does with a progress bar around it, or without; or where it stands for a library's own
+    that is not there.
     """
     given: list[Expr] = []
-    for value in model.flow.values(call.func):
+    values = model.flow.values(call.func)
+    for value in values:
+        if isinstance(value, Ext) and any(isinstance(each, FuncRef) for each in values):
+            given += call.positional[:1]
+            continue
         function = value.function if isinstance(value, FuncRef) else None
         if function is None or function.is_generator or not function.returns:
             return None

@@ -11,6 +11,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, loops_of
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.syntax.navigation import (
+    children,
     expressions,
     nodes_in,
     owner_of,
@@ -30,11 +31,13 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    If,
     Index,
     Loop,
     Name,
     Scope,
     Seq,
+    Simple,
     Stmt,
     dotted,
     last_name,
@@ -54,6 +57,8 @@ class _Use(NamedTuple):
     container: object
     puts: bool
     takes: bool
+    grows: bool = False
+    """Whether it gets one more at its end: the place is that of the batch, but nobody said so."""
 
 
 def keeps_places(model: Model, found: Pass) -> bool:
@@ -67,8 +72,53 @@ def goes_by_places(model: Model, found: Pass, loop: Loop | None = None) -> bool:
     ``loop`` is the one whose turns make the passes, the outermost around it if not said.
     """
     uses = list(_uses(model, found, loop))
-    put = {use.container for use in uses if use.puts}
-    return any(use.takes and use.container in put for use in uses)
+    put = {use.container for use in uses if use.puts or use.grows}
+    is_kept = any(use.takes and use.container in put for use in uses)
+    return is_kept or _goes_on_by_number(model, found, loop)
+
+
+def _goes_on_by_number(model: Model, found: Pass, loop: Loop | None) -> bool:
+    """Whether a turn leaves out the batches up to a number that the turns before it have counted.
+
+    Each turn takes the next part of a pass. One that only ends at such a number takes more.
+    """
+    if loop is None or not isinstance(found.stmt, For):
+        return False
+    varying = _counted_by_turns(loop, found.stmt)
+    if loop.scope is not (function := found.scope):
+        given = [
+            (param.name, passed(function, param, call))
+            for call in model.flow.callers(function)
+            for param in (function.params if isinstance(function, Function) else ())
+            if isinstance(function, Function) and call.scope is loop.scope
+        ]
+        said = ((name, walk(value)) for name, value in given if isinstance(value, Expr))
+        varying = {name for name, parts in said if {*map(dotted, parts)} & varying}
+    for _, numbers in _numbered(found):
+        for stmt in statements(found.stmt.body) if numbers else ():
+            if not isinstance(stmt, If):
+                continue
+            ends = isinstance(last := stmt.body[-1], Simple) and last.kind == "break"
+            for part in walk(stmt.test) if not ends else ():
+                read = [part.left, *part.rights] if isinstance(part, Compare) else []
+                sides = [{*map(dotted, walk(each))} for each in read]
+                ours = [side for side in sides if side & numbers]
+                if ours and any(side & varying for side in sides if side not in ours):
+                    return True
+    return False
+
+
+def _counted_by_turns(loop: Loop, inner: Stmt) -> set[str | None]:
+    """The variables of a turn that depend on its number, or on what they were in the last one."""
+    varying = {dotted(each) for each in walk(loop.target)} if isinstance(loop, For) else set()
+    for stmt in statements(loop.body):
+        if isinstance(stmt, (Assign, AugAssign)) and not inner.encloses(stmt):
+            targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
+            kept = {dotted(part) for target in targets for part in walk(target)}
+            read = {dotted(part) for part in walk(stmt.value)}
+            if isinstance(stmt, AugAssign) or read & (varying | kept):
+                varying |= kept
+    return varying - {None}
 
 
 def _uses(model: Model, found: Pass, loop: Loop | None) -> Iterator[_Use]:
@@ -152,6 +202,9 @@ class _Reader(NamedTuple):
                     yield from self._use(scope, node.rights[0], False, True)
             elif isinstance(node, Call) and any(self._is_key(a.value, numbers) for a in node.args):
                 yield from self._call(scope, node, numbers, depth)
+            elif isinstance(node, Call) and last_name(node.func) == "append":
+                for use in self._use(scope, children(node.func)[0], False, False):
+                    yield use._replace(grows=True)
 
     def _call(self, scope: Scope, call: Call, numbers: set[str], depth: int) -> Iterator[_Use]:
         name = last_name(call.func)

@@ -16,7 +16,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Attr, Call, Function, Scope
+from sampler_lint.syntax.nodes import Attr, Call, Class, Function, Scope
 
 
 def runs_again(model: Model, found: EpochLoop) -> bool:
@@ -33,8 +33,9 @@ def runs_again(model: Model, found: EpochLoop) -> bool:
         return True
     leading: dict[Scope, dict[Call, None]] = {}
     is_repeated = _leads_again(model, found.loop.scope, _running(model, built), [], leading)
+    of_class = any(isinstance(one.site.scope, Class) for one in kept if one.site is not None)
     return is_repeated or any(
-        not is_apart(one.stmt, other.stmt) and _share(model, one, other)
+        not is_apart(one.stmt, other.stmt) and (of_class or _share(model, one, other))
         for calls in leading.values()
         for one, other in itertools.combinations(_with(model, kept, calls), 2)
         if one.stmt is not None and other.stmt is not None

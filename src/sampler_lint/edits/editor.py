@@ -21,7 +21,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sampler_lint.edits.names import first_definition, name_of, reads_of
-from sampler_lint.edits.region import EditError, Region, offsets
+from sampler_lint.edits.region import EditError, Region, begins_at, beside_others, offsets
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.source import LINE_END, SourceFile
 from sampler_lint.syntax.navigation import blocks, nodes_in, self_class, self_stores, statements
@@ -297,7 +297,7 @@ class Editor:
             return self
         first = self._first_in_line(stmt)
         indent = line_indent(self.source, first.row)
-        return self._lines(self._with_comments(_begin(first)[0]), _indented(indent, lines))
+        return self._lines(self._with_comments(begins_at(first)[0]), _indented(indent, lines))
 
     def insert_after(self, stmt: Stmt, *lines: str) -> Editor:
         """Write lines below a statement, indented like it."""
@@ -379,7 +379,7 @@ class Editor:
         first = first_definition(self.module)
         if first is None:
             raise EditError(f"{self.module.display}: nothing is defined")
-        row = self._with_comments(_begin(first)[0])
+        row = self._with_comments(begins_at(first)[0])
         return self._lines(row, [*lines, "", ""])
 
     def import_beside(self, statement: Stmt, name: str, new: str) -> Editor:
@@ -405,7 +405,7 @@ class Editor:
                 if isinstance(imported, Imported) and imported.name != "__future__":
                     imports[stmt] = "" if imported.attribute else imported.name
         above: Stmt | None = None
-        for stmt in sorted(imports, key=_begin):
+        for stmt in sorted(imports, key=begins_at):
             is_next = above is None or stmt.row == above.end_row + 1
             if not is_next or not imports[stmt] or imports[stmt] > name:
                 if above is None:  # what stands above may be the file's own head
@@ -417,7 +417,9 @@ class Editor:
         return self.insert_after(above, f"import {name}")
 
     def delete(self, stmt: Stmt, *, with_comments: bool = False) -> Editor:
-        """Take out a statement, which stands on lines of its own, and one of two gaps around it."""
+        """Take out a statement, and one of two gaps around it if it has lines of its own."""
+        if (part := beside_others(self.source, stmt)) is not None:
+            return self._put(*part, "")
         start, end = self._whole_lines(stmt, with_comments)
         text = self.source.text
         gap = text.find("\n", len(text[:start].rstrip(" \t\r\n")), start) + 1
@@ -446,10 +448,13 @@ class Editor:
 
         Without indentation.
         """
-        text = self.source.text
+        text, (start, end) = self.source.text, self._span(node)
+        if beside_others(self.source, stmt) is not None:
+            return [
+                text[(own := offsets(self.source, stmt))[0] : start] + code + text[end : own[1]]
+            ]
         indent = line_indent(self.source, stmt.row)
         first, last = self._whole_lines(stmt, with_comments=True)
-        start, end = self._span(node)
         ended = (text[first:start] + code + text[end:last]).removesuffix("\n").removesuffix("\r")
         # Not by `splitlines`: a form feed ends no line of Python, and may stand in a comment.
         return [line.removeprefix(indent) for line in LINE_END.split(ended)]
@@ -614,17 +619,11 @@ class Editor:
         around: Stmt | Scope = self.module.facts
         inside = [self.module.facts.body]
         place = node.row, node.col
-        while begun := [body for body in inside if body and _begin(body[0]) <= place]:
+        while begun := [body for body in inside if body and begins_at(body[0]) <= place]:
             body = begun[-1]
-            around = body[bisect_right(body, place, key=_begin) - 1]
+            around = body[bisect_right(body, place, key=begins_at) - 1]
             inside = [around.what.body] if isinstance(around, Define) else list(blocks(around))
         return around
-
-
-def _begin(stmt: Stmt) -> tuple[int, int]:
-    """The row and column of a statement, or the row of its first decorator."""
-    decorators = stmt.decorators if isinstance(stmt, Define) else []
-    return min([stmt.row, *(decorator.row for decorator in decorators)]), stmt.col
 
 
 def _may_ask(init: Function, stmts: list[Stmt]) -> bool:

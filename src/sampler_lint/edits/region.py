@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.source import SourceFile
-from sampler_lint.syntax.nodes import Node, Scope, Stmt
+from sampler_lint.syntax.nodes import Define, Node, Scope, Stmt
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -136,6 +136,28 @@ def _read(text: str) -> _Stretch | None:
 def offsets(source: SourceFile, node: Node) -> tuple[int, int]:
     """A node's first and last (exclusive) character in the file."""
     return source.offset(node.row, node.col), source.offset(node.end_row, node.end_col)
+
+
+def begins_at(stmt: Stmt) -> tuple[int, int]:
+    """The row and column of a statement, or the row of its first decorator."""
+    decorators = stmt.decorators if isinstance(stmt, Define) else []
+    return min([stmt.row, *(decorator.row for decorator in decorators)]), stmt.col
+
+
+def beside_others(source: SourceFile, stmt: Stmt) -> tuple[int, int] | None:
+    """What to take out for a statement that others of its block share one line with: `a(); b()`.
+
+    None for one that has its lines for itself, and where a colon begins the line.
+    """
+    row = [each for each in stmt.block if each.row == each.end_row == stmt.row]
+    if len(row) < 2 or stmt not in row:
+        return None
+    first, place = offsets(source, row[0])[0], row.index(stmt)
+    if source.text[source.line_starts[stmt.row - 1] : first].strip():
+        return None
+    if place + 1 < len(row):
+        return offsets(source, stmt)[0], offsets(source, row[place + 1])[0]
+    return offsets(source, row[place - 1])[1], offsets(source, stmt)[1]
 
 
 def _stretches(around: Stmt | Scope, last_row: int) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sampler_lint.analysis.values import Ext, ExtObj
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef
 from sampler_lint.domain.draws import seeded
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import Seed, in_scope
@@ -65,7 +65,7 @@ def pass_in(
             continue
         there = editor.at(model.module_of(call.scope))
         seed = in_scope(model, there.module, call.scope, call)
-        is_wrong = call.has_double_star or (of is not None and not is_spelled(call, of))
+        is_wrong = call.has_double_star or (of is not None and not is_named(model, call, of))
         if seed is not None and not is_wrong and (untyped or seed.is_number is not None):
             there.add_argument(call, keyword, spelled(seed))
             everywhere = everywhere and seed.is_number is not None
@@ -128,8 +128,14 @@ def called(function: Function) -> str:
     return function.cls.name if function.cls is not None and is_init else function.name
 
 
-def is_spelled(call: Call, function: Function) -> bool:
-    """Whether a call names the function, or stands for its class in a method of that."""
+def is_named(model: Model, call: Call, function: Function) -> bool:
+    """Whether a call names the function, or a place that holds nothing else: an entry of a dict.
+
+    It may also stand for the function's class in a method of that.
+    """
+    held = model.flow.values(call.func)
+    if held and all(isinstance(one, FuncRef) and one.function is function for one in held):
+        return True
     if last_name(call.func) == called(function):
         return True
     own = built_by_itself(call)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from sampler_lint import catalog
-from sampler_lint.execution.budget import BUDGET, Cost, Table
+from sampler_lint.execution.budget import BUDGET, LONG_SEED, Cost, Table
 from sampler_lint.execution.builtin import without_chance
 from sampler_lint.execution.errors import CannotTellError, FractionError, Kind, RaisedError
 from sampler_lint.execution.items import item
@@ -30,6 +30,8 @@ ARRAYS = Table()
 TORCH = Table()
 #: What random numbers depend on.
 SEEDS = Table()
+#: What takes seeds of 32 bits only.
+_OF_32_BITS = frozenset({"numpy.random.seed", "numpy.random.RandomState"})
 
 
 # -- random
@@ -38,9 +40,22 @@ SEEDS = Table()
 @SEEDS(Cost.DEEP, "seed", "manual_seed")
 def _seed(run: Run, owner: External, *values: Any, **keywords: Any) -> Any:
     """Note what all later random numbers of the generator depend on."""
+    _check_seeds(owner, values)
     run.outside += 1
     run.chance.seed(run.stream(owner), (*values, *keywords.values()))
     return UNKNOWN if owner.stream is None else replace(owner, dotted="numpy.random")
+
+
+def _check_seeds(owner: External, values: tuple[Any, ...]) -> None:
+    """Refuse what torch and numpy's older generators refuse: too many bits, or a sign."""
+    seed = values[0] if values else 0
+    first, end = 0, LONG_SEED
+    if owner.dotted.endswith(".manual_seed"):
+        first, end = -(2**63), 2**64
+    elif owner.dotted not in _OF_32_BITS:
+        return
+    if isinstance(seed, int) and not first <= seed < end:
+        raise RaisedError("ValueError")
 
 
 @SEEDS(Cost.FLAT)
@@ -55,6 +70,7 @@ def _initial_seed(run: Run, owner: External) -> Any:
 
 @SEEDS(Cost.DEEP, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")
 def _generator(run: Run, owner: External, *values: Any, **keywords: Any) -> External:
+    _check_seeds(owner, values)
     run.outside += 1
     library = owner.dotted.partition(".")[0]
     return External("numpy.random", run.chance.new(library, (*values, *keywords.values())))

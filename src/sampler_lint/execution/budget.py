@@ -66,6 +66,8 @@ LARGE_NUMBER = 64
 #: What is tried in the place of such a number: one that many divide. Also a seed that is given,
 #: so that nothing is lost where it is multiplied.
 SMALL_NUMBER = 24
+#: The first number that is too long for a seed of 32 bits.
+LONG_SEED = 2**32
 #: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
 SMALL_LIMIT = 3
 #: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.

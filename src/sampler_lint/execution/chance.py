@@ -63,6 +63,8 @@ class Chance:
         self.mixes = 0
         """By what number an order is another one for other seeds, so that what comes of it is
         seen; none is by 0."""
+        self.levels = False
+        """Whether an order is the same one for all seeds, so that what else differs is seen."""
         self.orders = 0
         """How many of the draws have mixed more than a few items."""
         self._source: tuple[Any, ...] | None = None
@@ -135,7 +137,8 @@ class Chance:
         self.use(stream)
         self._noted.append((*stream.seeds, stream.drawn))
         if self.mixes and is_order:
-            self._source = (self.mixes, *stream.seeds, stream.drawn)
+            rests_on = (self.draws,) if self.levels else (*stream.seeds, stream.drawn)
+            self._source = (self.mixes, *rests_on)
 
     def _is_seeded_apart(self, stream: Stream | None) -> bool:
         """Whether the orders of a generator are tried, and the first process has none like it."""

@@ -90,6 +90,8 @@ class EpochTrial(NamedTuple):
     """Whether what an epoch gives rests on the passes before it; only told of mixed orders."""
     reorders: bool = False
     """Whether passes of one epoch differ by that alone: each shuffles what the last has left."""
+    does_more: bool = False
+    """Whether epochs differ by more than the orders that are drawn; only told of level orders."""
     raises: bool = False
     """Whether it stops with an error; that is only told where it is asked."""
 
@@ -134,6 +136,8 @@ def try_epochs(
     around: Around = None,
     tells_errors: bool = False,
     mixes: bool = False,
+    levels: bool = False,
+    seed: int | None = None,
 ) -> EpochTrial | None:
     """Set several epochs of one object, one after the other; None where it cannot be told.
 
@@ -142,25 +146,27 @@ def try_epochs(
     ``around_shard``: the sampler that it takes is a DistributedSampler; ``around``: a parameter
     is an object of that class, or of DistributedSampler where that is None; ``tells_errors``:
     whether to tell what raises from what cannot be run; ``mixes``: whether orders are other ones
-    for other seeds, and what the class is given is told the epoch where it has no ``set_epoch``.
+    for other seeds, and what the class is given is told the epoch where it has no ``set_epoch``;
+    ``levels``: whether they are the same ones for all seeds; ``seed``: one that it is given.
     """
     BUDGET.open()
-    interpreter.settles_chance, interpreter.mixes_orders = True, int(mixes)
+    interpreter.settles_chance, interpreter.mixes_orders = True, int(mixes or levels)
+    interpreter.levels_orders = levels
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
         if around is not None:
             inner = around[1] and interpreter.class_of(around[1])
             inner = inner or interpreter.known_class("DistributedSampler")
             spec.given = around[0], SetUp(interpreter, inner)
-        found = _told(_each_option(interpreter, spec))
+        found = _told(_each_option(interpreter, spec, seed))
         if mixes and found is not None and (found.lumps or found.drifts):
             interpreter.mixes_orders = 2  # two orders may be alike by chance, but not twice
-            again = _told(_each_option(interpreter, spec))
+            again = _told(_each_option(interpreter, spec, seed))
             lumps = again is not None and found.lumps and again.lumps
             drifts = again is not None and found.drifts and again.drifts
             found = found._replace(lumps=lumps, drifts=drifts)
             interpreter.mixes_orders = -1  # each order is left as it is
-            plain = _told(_each_option(interpreter, spec)) if drifts else None
+            plain = _told(_each_option(interpreter, spec, seed)) if drifts else None
             moves = found.reorders and again is not None and again.reorders
             found = found._replace(reorders=moves and plain is not None and not plain.drifts)
         return found
@@ -172,6 +178,7 @@ def try_epochs(
         return None
     finally:
         interpreter.settles_chance, interpreter.mixes_orders = False, 0
+        interpreter.levels_orders = False
 
 
 def uses_seed(interpreter: Interpreter, cls: Class) -> bool | None:
@@ -238,6 +245,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         bool(drawing) and all(trial.lumps for trial in drawing),
         bool(drawing) and all(trial.drifts for trial in drawing),
         bool(drawing) and all(trial.reorders for trial in drawing),
+        any(trial.does_more for trial in trials),
     )
 
 
@@ -249,10 +257,10 @@ def _idle(found: set[Idle | None]) -> Idle | None:
     return Idle.UNUSED if found == {Idle.UNUSED} else None
 
 
-def _each_option(interpreter: Interpreter, spec: SetUp) -> Iterator[EpochTrial]:
+def _each_option(interpreter: Interpreter, spec: SetUp, seed: int | None) -> Iterator[EpochTrial]:
     """The class as it is, and with each of its flags turned."""
     world = welcoming(interpreter, spec)[0]._replace(drop_last=spec.drops[0])
-    spec.seed = SMALL_NUMBER
+    spec.seed, spec.seeded = SMALL_NUMBER if seed is None else seed, seed is not None
     plainly = partial(_with, interpreter, spec, world)
     try:
         trial = plainly(None)
@@ -322,7 +330,9 @@ def _with(
     trial = EpochTrial(uses, changes and not frozen, draws, frozen, held, idle, kept)
     lumps = draws and any(one.outcome == after.outcome for one, after in pairwise(passes[:3]))
     keeps_first = repeats and first.draws > 0
-    return trial._replace(keeps_first=keeps_first, lumps=lumps, drifts=drifts, reorders=reorders)
+    does_more = interpreter.levels_orders and any(p.yielded != first.yielded for p in passes)
+    trial = trial._replace(keeps_first=keeps_first, does_more=does_more)
+    return trial._replace(lumps=lumps, drifts=drifts, reorders=reorders)
 
 
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int, *, ends: bool = True) -> _Pass:

@@ -117,6 +117,8 @@ class Interpreter(Statements):
         self.seeds_of_first: set[tuple[Any, ...]] = set()
         self.mixes_orders = 0
         """By what number an order is another one for other seeds (see :class:`~.chance.Chance`)."""
+        self.levels_orders = False
+        """Whether they are the same ones for all seeds (see :class:`~.chance.Chance`)."""
         self.settles_chance = False
         """Whether a number that is drawn is one that it may be (see :class:`~.chance.Chance`)."""
         self.watch: Callable[[Instance], None] | None = None
@@ -146,6 +148,7 @@ class Interpreter(Statements):
         self.chance = Chance()
         self.chance.settles, self.chance.counts_draws = self.settles_chance, self.counts_draws
         self.chance.mixes = max(self.mixes_orders, 0)
+        self.chance.levels = self.levels_orders
         if self.tries_orders:
             self.chance.tries_orders, self.chance.worker = True, rank
             if rank == 0:

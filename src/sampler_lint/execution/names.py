@@ -56,10 +56,8 @@ class Names:
                     name = alias.asname or alias.name.split(".")[0]
                     self.nodes.setdefault(name, []).append(stmt)
             elif isinstance(stmt, (ast.Assign, ast.AnnAssign)):
-                targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
-                for target in targets:
-                    if isinstance(target, ast.Name) and stmt.value is not None:
-                        self.nodes.setdefault(target.id, []).append(stmt)
+                for name in _given(stmt):
+                    self.nodes.setdefault(name, []).append(stmt)
             elif isinstance(stmt, ast.Try):
                 self._collect(stmt.body)
             elif isinstance(stmt, ast.If):
@@ -103,8 +101,7 @@ class Names:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return self.imported(node, name)
         assert isinstance(node, (ast.Assign, ast.AnnAssign))
-        assert node.value is not None
-        return self.interpreter.value(node.value, Frame(self, {}))
+        return self.interpreter.value(_given(node)[name], Frame(self, {}))
 
     def _from_stars(self, name: str) -> Any:
         """What has come with all names of a module."""
@@ -227,6 +224,21 @@ class Names:
         if "dataclass" in map(last_name, node.decorator_list):
             klass.members.setdefault("__init__", Fn(_fields_init(klass), self, klass))
         return klass
+
+
+def _given(stmt: ast.Assign | ast.AnnAssign) -> dict[str, ast.expr]:
+    """What an assignment gives to each name, also if it has several: ``rank, world = 0, 1``."""
+    value = stmt.value
+    if value is None:
+        return {}
+    given: dict[str, ast.expr] = {}
+    for target in stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]:
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            is_plain = len(target.elts) == len(value.elts)
+            pairs = list(zip(target.elts, value.elts, strict=True)) if is_plain else []
+        given.update((one.id, each) for one, each in pairs if isinstance(one, ast.Name))
+    return given
 
 
 def _fields(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:

@@ -115,6 +115,9 @@ def other_epochs(model: Model, cls: Class) -> str | None:
         return f"`{cls.name}` gives epochs that follow one another the same order"
     if any(trial.drifts for trial in known):
         return f"a pass of `{cls.name}` rests on those before it"
+    level = (model.epoch_trial(cls, around_shard=each, levels=True) for each in AROUND)
+    if any(trial is not None and trial.does_more for trial in level):
+        return f"the epoch of `{cls.name}` does more than draw its order"
     if any(trial.changes for trial in known):
         return None
     # A class with a setter of its own may hand the epoch on to what no run knows.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.concepts import EPOCH, RESTORES, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import epoch_calls
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops, loops_over
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.repeated import runs_again
 from sampler_lint.domain.turns import begins_at
@@ -58,10 +58,21 @@ def _counts_anew(model: Model, found: EpochLoop, told: str) -> str | None:
         return None  # what counts may be kept
     given = loop.iter.positional if isinstance(loop, For) and isinstance(loop.iter, Call) else []
     if len(given) > 1 and not isinstance(given[0], Const):
-        return None
+        # It may go on where a run has stopped, but not where two loops begin alike.
+        others = [other.loop for other in loops_over(model, found.inner.loader)]
+        if not any(_begins_alike(loop, other, given[0]) for other in others):
+            return None
+        return "another loop counts from the same number"
     if runs_again(model, found):
         return "the program reads the sampler again, and counts from its start"
     return None
+
+
+def _begins_alike(loop: Loop, other: Loop, first: Expr) -> bool:
+    """Whether another loop, before or behind the one, begins at the same number."""
+    start = begins_at(other)
+    is_beside = other is not loop and other.scope is loop.scope and not loop.encloses(other)
+    return start is not None and is_beside and unparse(start) == unparse(first)
 
 
 def _restores(found: EpochLoop) -> str | None:

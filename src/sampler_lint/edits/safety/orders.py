@@ -9,6 +9,7 @@ from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.places import goes_by_places
+from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
 from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.turns import sets_beside
@@ -39,14 +40,22 @@ _STEPS = frozenset({"pop", "popleft", "rotate"})
 
 def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
     """A place that keeps the order of a sampler which the fix tells an epoch, or goes by it."""
+    was_told = any(_tells(node) and node not in changed.same for node in changed.old.nodes)
     for call in changed.new.spans:
-        told = call.func if isinstance(call, ast.Call) and changed.is_altered(call) else None
-        where = in_model(module, changed, call)
-        if isinstance(told, ast.Attribute) and told.attr == "set_epoch" and where is not None:
-            values = model.flow.values(expression(told.value, *where))
-            if reason := _kept(model, module, values) or _gone_by(model, values):
+        where = in_model(module, changed, call) if _tells(call) else None
+        if where is not None and isinstance(call, ast.Call) and changed.is_altered(call):
+            assert isinstance(call.func, ast.Attribute)
+            values = model.flow.values(expression(call.func.value, *where))
+            reason = _kept(model, module, values) or _gone_by(model, values)
+            if reason is None and not was_told:
+                reason = reads_epoch_besides(model, values)
+            if reason is not None:
                 return reason
     return None
+
+
+def _tells(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "set_epoch"
 
 
 def _kept(model: Model, module: Module, told: frozenset[Value]) -> str | None:
@@ -92,6 +101,7 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
         if goes_by_places(model, found.inner, found.loop)
         or _goes_beside(model, found)
         or sets_beside(model, found)
+        or is_looked_at(model, found)
     ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from sampler_lint.domain.concepts import EPOCH, GENERATORS, LOGS, SEED, SEEDS_ONE, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.seeds import constructions
 from sampler_lint.edits.safety.classes import (
     AROUND,
     drawn_beside,
@@ -22,7 +23,7 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.fixing import apply_edits
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Bin, Class, Function
+from sampler_lint.syntax.nodes import Attr, Bin, Class, Const, Expr, Function, Unary
 from sampler_lint.workspace.project import Module
 
 
@@ -49,6 +50,8 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
             for each in (cls, *model.flow.subclasses(cls)):
                 if any(_raises_now(model, each, texts, around_shard=one) for one in AROUND):
                     return f"`{each.name}` stops with an error in a run"
+                if (seed := _refused(model, each, texts)) is not None:
+                    return f"`{each.name}` would stop at its seed, {seed}"
             if (written or _stores_epoch(changed, node)) and _drifts(model, cls):
                 return f"a pass of `{cls.name}` rests on those before it"
             if reason := _same_order(model, cls, texts, written):
@@ -108,6 +111,31 @@ def _raises_now(model: Model, cls: Class, texts: Mapping[str, str], *, around_sh
         return False
     after = model.epoch_trial(cls, around_shard=around_shard, texts=texts)
     return after is not None and after.raises
+
+
+def _refused(model: Model, cls: Class, texts: Mapping[str, str]) -> int | None:
+    """The long seed among those that the program gives a class, or by default, that fails now."""
+    init = model.flow.method(cls, "__init__")
+    params = init.params if isinstance(init, Function) else []
+    given = [param.default for param in params if SEED.says(param.name)]
+    for made in constructions(model):
+        if made.cls is cls:
+            given += [
+                model.flow.argument(made, param.name) for param in params if SEED.says(param.name)
+            ]
+    known = {each for one in given for each in model.flow.constants(one) or ()}
+    if any(isinstance(one, Bin) and all(map(_is_number, walk(one))) for one in given):
+        known.add(2**64 - 1)  # a number that is worked out is a long one
+    for seed in sorted(each for each in known if isinstance(each, int) and abs(each) >= 2**31):
+        before = model.epoch_trial(cls, seed=seed)
+        after = model.epoch_trial(cls, seed=seed, texts=texts)
+        if before is not None and after is not None and after.raises:
+            return seed
+    return None
+
+
+def _is_number(part: Expr) -> bool:
+    return isinstance(part, (Bin, Const, Unary))
 
 
 def _same_order(

@@ -9,7 +9,7 @@ from functools import cached_property
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
 from sampler_lint.analysis.reaching import definitions, reaching_at
-from sampler_lint.analysis.values import Gen, Lit, Obj, Pack, Value, View
+from sampler_lint.analysis.values import Ext, Gen, Lit, Obj, Pack, Value, View
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import options
@@ -23,6 +23,7 @@ from sampler_lint.edits.safety.classes import not_followed, seeded_beside
 from sampler_lint.edits.safety.kinds import are_ints, is_int, own_class
 from sampler_lint.edits.safety.meaning import always, scope_at, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
+from sampler_lint.edits.safety.observers import is_asked_for
 from sampler_lint.edits.safety.receivers import (
     asked,
     in_model,
@@ -201,6 +202,7 @@ class Values:
             if not (is_seed_name(name) and self._is_new(value)):
                 continue
             reason = self._seed(value) or self._chosen(value, before) or self._unheeded(call)
+            reason = reason or self._too_long(call, value)
             if reason:
                 return reason
         return None
@@ -238,6 +240,31 @@ class Values:
         if rewritten(self._module, self._changed).keys() & {*self._model.flow.mro(cls)}:
             return None
         return f"it is not known what `{cls.name}` makes of its seed"
+
+    def _too_long(self, call: ast.Call, value: ast.expr) -> str | None:
+        """A seed that may have more than the 32 bits that the class can take."""
+        old, where = self._changed.back.get(call), in_model(self._module, self._changed, value)
+        made = constructed(self._model, self._module, old) if isinstance(old, ast.Call) else None
+        cls = made.cls if made is not None else None
+        if where is None or not isinstance(cls, Class):
+            return None
+        long = self._model.epoch_trial(cls, seed=2**32, tells_errors=True)
+        if long is None or not long.raises or self._model.epoch_trial(cls, seed=1) is None:
+            return None
+        seed, program = expression(value, *where), self._model.project.program_of(self._module)
+        known = self._model.flow.constants(seed)
+        if known is None and isinstance(seed, Attr):
+            defaults = [one.keyword("default") for one in options(self._model, program, seed.name)]
+            known = {one.value if isinstance(one, Const) else None for one in defaults} or None
+        if known is not None and all(isinstance(one, int) and 0 <= one < 2**32 for one in known):
+            return None
+        for seeding in spelled_seedings(self._model, program):
+            called = self._model.flow.values(seeding.call.func)
+            is_numpy = any(isinstance(v, Ext) and v.dotted.startswith("numpy.") for v in called)
+            same_name = (last_name(arg.value) == last_name(seed) for arg in seeding.call.args)
+            if is_numpy and any(same_name):
+                return None  # the program itself would stop at a longer one
+        return f"`{made and made.name}` takes no seed of more than 32 bits"
 
     def _chosen(self, value: ast.expr, before: ast.expr | None) -> str | None:
         """A number that somebody wrote down as the seed; 0 is what torch itself takes."""
@@ -438,6 +465,8 @@ class Values:
         for base in self._model.flow.own_family(scope):
             if base.method(node.attr) is not None:
                 return f"`{node.attr}` is a method of `{base.name}`"
+        if is_asked_for(self._model, scope, node.attr):
+            return f"whether a `{scope.name}` has `{node.attr}` is asked"
         slots = [
             base.bindings.get("__slots__") if isinstance(base, Class) else None
             for base in self._model.flow.mro(scope)

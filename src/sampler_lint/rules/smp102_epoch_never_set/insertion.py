@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.origins import given_by, is_one_object
-from sampler_lint.analysis.reaching import is_surely_set
+from sampler_lint.analysis.reaching import is_apart, is_surely_set
 from sampler_lint.analysis.values import NONE, Lit, Obj, Unknown, Value
 from sampler_lint.domain.concepts import ITERATED
 from sampler_lint.domain.epoch_calls import Built, Carrier
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops, pass_trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.turns import epoch_expression
 from sampler_lint.edits.editor import Editor
@@ -94,13 +94,24 @@ def goes_over_again(model: Model, found: EpochLoop) -> bool:
                 and len({id(arg) for arg in call.positional} & sources) > 1
             ):
                 return True
-    others = [other for other in near if other.inner == found.inner]
     return any(
         other.loop is found.loop
-        and other.calls != found.calls
+        and (other.calls != found.calls or other.inner != found.inner)
+        and (other.inner == found.inner or _is_another(model, found, other))
         and not apart(found.calls, other.calls)
-        for other in others
+        for other in epoch_loops(model)
     )
+
+
+def _is_another(model: Model, found: EpochLoop, other: EpochLoop) -> bool:
+    """Whether another pass of a turn trains over the very same loader, and both are made."""
+    one, two = found.inner, other.inner
+    if one.loader is not two.loader or one.stmt is two.stmt:
+        return False
+    if not isinstance(one.stmt, For) or not isinstance(two.stmt, For):
+        return False  # what hands out an iterator makes no pass of its own
+    is_made = one.scope is not two.scope or not is_apart(one.stmt, two.stmt)
+    return is_made and pass_trains(model, two)
 
 
 def counter_of(module: Module, loop: Loop) -> _Counter:

@@ -37,7 +37,7 @@ from sampler_lint.edits.seed_fixes import (
     MAY_BE_NO_INT,
     called,
     can_take_seed,
-    is_spelled,
+    is_named,
     pass_in,
     pass_seed,
     pass_to_taker,
@@ -520,7 +520,7 @@ def add_parameter(
     calls = [
         call
         for call in model.flow.callers(function)
-        if is_spelled(call, function) and _shuffles_through(model, site, call)
+        if is_named(model, call, function) and _shuffles_through(model, site, call)
     ]
     return pass_to_taker(model, editor, function, calls)
 

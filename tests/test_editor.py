@@ -237,13 +237,20 @@ def test_a_line_at_the_end_of_a_function(tmp_path, before, after):
     assert written(module, lambda e: e.append(function_of(module), "NEW")) == after
 
 
-def test_a_statement_that_shares_its_line_is_not_taken_out(tmp_path):
-    module = module_of(tmp_path, "a()\nb(); c()\nd()  # why\n")
-    assert written(module, lambda e: e.delete(stmt_at(module, 0))) == "b(); c()\nd()  # why\n"
-    assert written(module, lambda e: e.delete(stmt_at(module, 3))) == "a()\nb(); c()\n"
-    for number in (1, 2):
-        with pytest.raises(EditError):
-            Editor(module).delete(stmt_at(module, number))
+def test_a_statement_is_taken_out_with_its_line_or_from_among_others(tmp_path):
+    module = module_of(tmp_path, "a()\nb(); c()\nd()  # why\nif e: f(); g()\n")
+    rest = "if e: f(); g()\n"
+    for number, text in enumerate(
+        (
+            f"b(); c()\nd()  # why\n{rest}",
+            f"a()\nc()\nd()  # why\n{rest}",
+            f"a()\nb()\nd()  # why\n{rest}",
+            f"a()\nb(); c()\n{rest}",
+        )
+    ):
+        assert written(module, lambda e, n=number: e.delete(stmt_at(module, n))) == text
+    with pytest.raises(EditError):
+        Editor(module).delete(module.facts.body[-1].body[0])
 
 
 def test_an_import_beside_another_is_none_in_a_comment(tmp_path):

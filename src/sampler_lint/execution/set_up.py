@@ -405,8 +405,11 @@ class SetUp:
         return False if note == "bool" else UNKNOWN
 
     def _always(self, name: str) -> Any:
-        """The flag or word that each construction chooses, or () for a list; None if none does."""
-        passed = self.klass.passed.get(name, ())
+        """The flag or word that each construction chooses, or () for a list; None if none does.
+
+        Whether it shuffles is left open: how it would is what the class says of itself.
+        """
+        passed = self.klass.passed.get(name, ()) if role_of(name) is not Role.SHUFFLE else ()
         ways = {each.value for each in passed if each.is_always}
         if len(passed) != len(ways) or len(ways) != 1:
             return None

@@ -118,10 +118,11 @@ class EpochNeverSet(Rule):
         differ, or a pass goes on from what another has left, where a metaclass, a decorator or a
         way of its own to copy may make something else of the class, where each turn begins with the
         same model, and where code keeps the one order of before or goes by it: what it keeps by
-        the number of a batch, or sets beside what an earlier pass left. No fix where
-        persistent workers would keep their copies of a dataset, where several places restart a
-        loader, where a `continue` would skip the counter, or where the loop sets a wrong attribute
-        of the sampler, which SMP404 fixes.
+        the number of a batch, sets beside what an earlier pass left or carries from turn to turn,
+        what takes a first part of the pass besides, and what else reads the sampler's epoch (a
+        rate, a warm-up). No fix where persistent workers would keep their copies of a dataset,
+        where several places restart a loader, where a `continue` would skip the counter, or where
+        the loop sets a wrong attribute of the sampler, which SMP404 fixes.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

@@ -23,7 +23,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from sampler_lint.catalog import Contract, Framework, KnownClass, Runner, release
+from sampler_lint.catalog import Contract, Factory, Framework, KnownClass, Runner, release
 
 #: Lightning's parts are packages of their own, too.
 MOVED = {
@@ -118,6 +118,17 @@ class Package:
                 if path.is_file():
                     return self._parse(path)
         return None
+
+    def names_in(self, module: str) -> set[str]:
+        """The functions that a module defines or imports."""
+        nodes = ast.walk(self.module(module) or ast.Module([], []))
+        found: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef):
+                found.add(node.name)
+            elif isinstance(node, ast.ImportFrom):
+                found |= {alias.asname or alias.name for alias in node.names}
+        return found
 
     def _functions(self, name: str) -> Iterator[ast.AST]:
         """The functions of a name, anywhere in the package; what does not say it is not parsed."""
@@ -329,10 +340,34 @@ def runner_problems(package: Package, runner: Runner) -> Iterator[str]:
         yield f"none of {', '.join(runner.names)} is there"
 
 
+def factory_problems(package: Package, made: Factory) -> Iterator[str]:
+    """Where the function is not there, takes something else, or builds no such sampler."""
+    for name in made.names:
+        module, _, last = name.rpartition(".")
+        if last not in package.names_in(module):
+            yield f"{name} is not there"
+    first = made.names[0]
+    for node in package.function(":".join(first.rsplit(".", 1))):
+        assert isinstance(node, ast.FunctionDef)
+        takes = [one.arg for one in (*node.args.args, *node.args.kwonlyargs)]
+        if takes[: len(made.params)] != [*made.params]:
+            yield f"{first} takes {takes}"
+        if not made.hands_on.union(made.asked) <= {*takes}:
+            yield f"{first} takes {takes}"
+        if not any(
+            isinstance(test, ast.If)
+            and any(flag in ast.unparse(test.test) for flag in made.asked)
+            and f"{made.sampler.rpartition('.')[2]}(" in ast.unparse(test)
+            for test in ast.walk(node)
+        ):
+            yield f"{first} builds no {made.sampler}"
+
+
 def problems(package: Package, table: Framework, *, newest: bool) -> list[str]:
     """All that a table says wrongly of a package; its classes are those of the newest version."""
     found = [p for contract in table.contracts for p in contract_problems(package, contract)]
     found += [p for runner in table.runners for p in runner_problems(package, runner)]
+    found += [p for made in table.factories for p in factory_problems(package, made)]
     if newest:
         found += [p for entry in table.classes for p in class_problems(package, entry)]
     return found

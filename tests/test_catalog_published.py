@@ -14,12 +14,13 @@ from published import (
     class_problems,
     contract_problems,
     download,
+    factory_problems,
     problems,
     runner_problems,
     version_of,
 )
 from sampler_lint import catalog
-from sampler_lint.catalog import Runner, Span, release
+from sampler_lint.catalog import Factory, Runner, Span, release
 
 
 def installed(distribution: str, package: str) -> Package:
@@ -100,6 +101,25 @@ def test_a_wrong_runner_is_found(tmp_path: Path) -> None:
         runner._replace(step="step"),
     ):
         assert len(list(runner_problems(kit, wrong))) == 1
+
+
+def test_a_wrong_factory_is_found(tmp_path: Path) -> None:
+    (tmp_path / "kit.py").write_text(
+        "def create(data, dataset, batch_size, shared=False):\n"
+        "    if shared:\n"
+        "        sampler = DistributedSampler(dataset)\n",
+        "utf-8",
+    )
+    kit = Package(tmp_path, "1.0")
+    made = Factory(("kit.create",), ("data", "dataset"), "torch.DistributedSampler", ("shared",))
+    assert list(factory_problems(kit, made)) == []
+    for wrong in (
+        made._replace(names=("kit.create", "kit.build")),
+        made._replace(params=("dataset", "data")),
+        made._replace(asked=("shared", "is_training")),
+        made._replace(sampler="torch.RandomSampler"),
+    ):
+        assert len(list(factory_problems(kit, wrong))) == 1
 
 
 # what is installed
@@ -202,6 +222,7 @@ PUBLISHED = [
     *(("lhotse", "lhotse", version) for version in ("1.24.0", "1.25.0", "1.26.0", "1.32.2")),
     *(("ignite", "pytorch-ignite", version) for version in ("0.5.3", "0.5.4")),
     *(("mmengine", "mmengine", version) for version in ("0.7.4", "0.8.0")),
+    *(("timm", "timm", version) for version in ("0.4.5", "0.6.13")),
     *(("catalyst", "catalyst", version) for version in ("21.12", "22.2.1")),
 ]
 

@@ -41,7 +41,6 @@ from sampler_lint.analysis.values import (
     Value,
     Why,
 )
-from sampler_lint.catalog.declared import passes_on
 from sampler_lint.syntax.navigation import stmt_of
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -444,8 +443,11 @@ class Attributes(Containers):
         """
         if obj.site is None:
             return None
-        if (passed_on := passes_on(obj.cls, name)) is not None:
-            return obj.site.keyword(name) if passed_on else None
+        passes = catalog.passes_on(obj.cls, name)
+        if passes is not None:
+            is_known = isinstance(obj.cls, str) and catalog.factory(obj.cls) is not None
+            given = self._passed_at(obj, name) if is_known else obj.site.keyword(name)
+            return given if passes else None
         handed = self._handed_up(obj, name)
         if handed is None:
             return self._passed_at(obj, name)
@@ -654,7 +656,7 @@ class Attributes(Containers):
         """Whether the argument could arrive by ``*args`` or ``**kwargs`` that are not followed."""
         if obj.site is None:
             return True
-        if passes_on(obj.cls, name) is not None:
+        if catalog.passes_on(obj.cls, name) is not None:
             given = ORDERS_OF_LOADER if name in ORDERS_OF_LOADER else {name}
             return not any(self.argument(obj, each) for each in given)
         if (handed := self._handed_up(obj, name)) is not None and handed.is_lost:
@@ -682,9 +684,14 @@ class Attributes(Containers):
         return False
 
     def given(self, obj: Obj, name: str) -> frozenset[Value]:
-        """What a construction may get for parameter ``name`` by ``**``; None where it may not."""
+        """What a construction may get for parameter ``name`` by ``**``; None where it may not.
+
+        Or what the function that builds it makes for that, where it is asked to.
+        """
         unknown = Unknown("may be passed by * or **")
-        found: set[Value] = set()
+        found: set[Value] = self._made_by_factory(obj, name)
+        if found:
+            return frozenset(found)
         site = obj.site
         for arg in site.args if site is not None else ():
             for value in self._starred(obj, arg.value) if arg.stars == 2 else ():
@@ -698,6 +705,18 @@ class Attributes(Containers):
                 elif not self._surely_has(obj, value, name):
                     found.add(NONE)
         return frozenset(found or {unknown})
+
+    def _made_by_factory(self, obj: Obj, name: str) -> set[Value]:
+        made = catalog.factory(obj.cls) if isinstance(obj.cls, str) else None
+        if made is None or obj.site is None or name != "sampler":
+            return set()
+        flags = [self._passed_at(obj, each) for each in made.asked]
+        if any(flag is None or (isinstance(flag, Const) and not flag.value) for flag in flags):
+            return set()
+        data = self._passed_at(obj, "dataset")
+        call = passed_on(obj.site, {} if data is None else {"dataset": data})
+        sampler = Obj(made.sampler, call, obj.through)
+        return {sampler} if all(isinstance(flag, Const) for flag in flags) else {sampler, NONE}
 
 
 def _given_by_name(call: Call, name: str) -> Expr | None:

@@ -15,6 +15,7 @@ from sampler_lint.catalog.schema import (
     ALL,
     Constructor,
     Contract,
+    Factory,
     Fit,
     Framework,
     KnownClass,
@@ -48,6 +49,7 @@ _LIBRARIES = {
     "colossalai": "colossalai",
     "lhotse": "lhotse",
     "monai": "monai",
+    "timm": "timm",
 }
 
 #: The seed that a ``torch.Generator()`` begins with (c10/core/GeneratorImpl.h,
@@ -137,9 +139,35 @@ def contracts(name: str, does: str, part: str | None = None) -> list[Contract]:
 
 @cache
 def _names(table: str) -> dict[str, KnownClass]:
+    built = [
+        KnownClass(
+            name, "loader", f"{TORCH_DATA}DataLoader", each.params, open=True, aliases=tuple(others)
+        )
+        for each in framework(table).factories
+        for name, *others in [each.names]
+    ]
     return {
-        name: entry for entry in framework(table).classes for name in (entry.name, *entry.aliases)
+        name: entry
+        for entry in (*framework(table).classes, *built)
+        for name in (entry.name, *entry.aliases)
     }
+
+
+@cache
+def factory(dotted: str) -> Factory | None:
+    """The function of that name, if it builds a loader."""
+    table = _table_of(dotted)
+    found = framework(table).factories if table is not None else ()
+    return next((each for each in found if dotted in each.names), None)
+
+
+def passes_on(cls: object, name: str) -> bool | None:
+    """Whether a factory hands an argument on; None for what is built by none."""
+    if not isinstance(cls, str):
+        return None
+    made = factory(cls)
+    handed = declared.PASSED_ON.get(cls) if made is None else made.hands_on
+    return None if handed is None else name in handed
 
 
 def _table_of(dotted: str) -> str | None:

@@ -22,11 +22,7 @@ CLASSES = {
 }
 
 #: Keywords that reach the constructor as they are.
-_PASSED_ON = {SAMPLER: {"shuffle"}, LOADER: {"sampler", "batch_sampler"}}
-
-
-def passes_on(cls: object, name: str) -> bool | None:
-    """Whether a factory hands a keyword on; None for what is no declared factory's."""
-    if not isinstance(cls, str) or cls not in _PASSED_ON:
-        return None
-    return name in _PASSED_ON[cls]
+PASSED_ON = {
+    SAMPLER: frozenset({"shuffle"}),
+    LOADER: frozenset({"sampler", "batch_sampler"}),
+}

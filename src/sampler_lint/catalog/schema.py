@@ -96,6 +96,21 @@ class KnownClass(NamedTuple):
     """The versions of the package that have the class."""
 
 
+class Factory(NamedTuple):
+    """A function that builds a loader, and a sampler for it where it is asked to."""
+
+    names: tuple[str, ...]
+    """The dotted names it is reached by, that of its definition first."""
+    params: tuple[str, ...]
+    """Its first parameters, in their order."""
+    sampler: str
+    """The class of that sampler, which gets the dataset."""
+    asked: tuple[str, ...]
+    """The parameters that have to be true for it; they are false by default."""
+    hands_on: frozenset[str] = frozenset({"dataset", "batch_size"})
+    """The arguments that reach the loader as they are; how it uses others is not known."""
+
+
 class HandsBack(NamedTuple):
     """A function that gives back what it is given, each in its place."""
 
@@ -207,6 +222,7 @@ class Framework(NamedTuple):
     """The argument of a dataset, if it divides only the loader that it makes of that."""
     contracts: tuple[Contract, ...] = ()
     classes: tuple[KnownClass, ...] = ()
+    factories: tuple[Factory, ...] = ()
     hands_back: tuple[HandsBack, ...] = ()
     sharders: tuple[Sharder, ...] = ()
     numbers: tuple[tuple[str, str], ...] = ()

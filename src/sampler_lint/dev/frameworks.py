@@ -88,6 +88,10 @@ def _section(table: Framework) -> Iterator[str]:
         yield "|---|---|---|"
         yield from map(_class_row, table.classes)
         yield ""
+    for made in table.factories:
+        asked = " and ".join(f"`{name}`" for name in made.asked)
+        sampler = made.sampler.rpartition(".")[2]
+        yield f"`{made.names[-1]}` gives its loader a `{sampler}` where {asked} are true.\n"
     for entry in table.hands_back:
         if entry.params == ("self",):
             names = ", ".join(f"`{name.replace('()', '')}`" for name in entry.names)

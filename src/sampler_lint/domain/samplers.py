@@ -10,7 +10,7 @@ from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
 from sampler_lint.analysis.origins import LOCAL, ends, part_of
 from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Unknown, Value
-from sampler_lint.catalog import KnownClass, known_mro
+from sampler_lint.catalog import KnownClass, factory, known_mro
 from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
 from sampler_lint.domain.concepts import (
     BEFORE_PASS,
@@ -283,8 +283,16 @@ def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:
 
 @remembered
 def sharding_sites(model: Model) -> list[Call]:
-    """Where a distributed sampler is built, or a ``partial`` of one, called who knows where."""
-    sites = [obj.site for obj in distributed_samplers(model) if obj.site is not None]
+    """Where a distributed sampler is built, or a ``partial`` of one, called who knows where.
+
+    Or a loader with one, by a function that is known.
+    """
+    sites = [
+        obj.site
+        for obj in model.constructions()
+        if obj.site is not None
+        and (is_distributed_sampler(model, obj) or any(_made_with_loader(model, obj)))
+    ]
     sites += [
         call
         for call in model.project.calls_named("partial")
@@ -294,6 +302,14 @@ def sharding_sites(model: Model) -> list[Call]:
         or (isinstance(value, Ext) and model.flow.is_a(value.dotted, DISTRIBUTED_SAMPLER))
     ]
     return sites
+
+
+def _made_with_loader(model: Model, loader: Obj) -> Iterator[Obj]:
+    """The samplers that a function of a library builds for the loader that it gives back."""
+    if isinstance(loader.cls, str) and factory(loader.cls) is not None:
+        for value in model.passed_to(loader, "sampler"):
+            if isinstance(value, Obj):
+                yield value
 
 
 @remembered

@@ -110,7 +110,7 @@ def test_a_browser_shows_every_page_and_nothing_is_missing_or_cut_off(
     # Each page has the browser make the index of all of them: the first one's is enough.
     page.goto(address)
     page.locator("[data-md-component=search-query]").fill("epoch")
-    page.locator(".md-search-result__link").first.wait_for()
+    page.locator(".md-search-result__link").first.wait_for(timeout=180_000)  # on a busy machine
     index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
     small = {**index, "docs": index["docs"][:1]}
     page.route("**/search_index.json", lambda route: route.fulfill(json=small))

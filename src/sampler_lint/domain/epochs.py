@@ -106,11 +106,16 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
 
 
 def loops_that_build(model: Model) -> Iterator[EpochLoop]:
-    """The loops over epochs that build a loader in each turn, for the pass of that turn."""
+    """The loops over epochs that build a loader in each turn, for the pass of that turn.
+
+    Or one for each file or part, in a loop within.
+    """
     for found in _loops_of_passes(model)[True]:
-        epoch = epoch_expression(found.loop)
-        if epoch is not None and EPOCH.is_mentioned(epoch):
-            yield found
+        for loop in (found.loop, *_repeating(model, found.loop)):
+            epoch = epoch_expression(loop)
+            if epoch is not None and EPOCH.is_mentioned(epoch):
+                yield found._replace(loop=loop)
+                break
 
 
 @remembered

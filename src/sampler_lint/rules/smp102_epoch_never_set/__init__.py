@@ -7,8 +7,9 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.conditions import contradict, excludes, is_built_without
+from sampler_lint.domain.draws import draws
 from sampler_lint.domain.engines import Run, made_by_framework, may_be_told, runs
 from sampler_lint.domain.epoch_calls import (
     Carrier,
@@ -30,6 +31,7 @@ from sampler_lint.domain.forgotten import untold
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import have_no_object, never_ends
 from sampler_lint.domain.pipelines import unmoved_streams
+from sampler_lint.domain.ranks import reached as run_by
 from sampler_lint.domain.repeated import runs_again
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
@@ -64,8 +66,10 @@ from sampler_lint.syntax.navigation import (
     self_class,
     statements,
     unparse,
+    walk,
 )
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     Call,
     Class,
@@ -524,7 +528,7 @@ def is_alike_in_turns(model: Model, loop: Loop, sampler: Obj) -> bool:
     seed = model.flow.argument(sampler, "seed")
     return (
         isinstance(data, Name)
-        and not _is_bound_in(loop, data)
+        and _is_same_in_turns(model, loop, data, set())
         and (seed is None or _seed_stays(loop, seed))
         and _is_only_handed_on(model, loop, data)
     )
@@ -553,6 +557,49 @@ def _is_bound_in(loop: Loop, name: Name) -> bool:
     )
 
 
+def _is_same_in_turns(model: Model, loop: Loop, expr: Expr, seen: set[str]) -> bool:
+    """Whether each turn has or makes the same by an expression: of a file, it may be, or a part."""
+    for node in walk(expr):
+        if isinstance(node, Name) and node.id not in seen:
+            seen.add(node.id)
+            bound = [each for each in node.scope.bindings.get(node.id, ()) if each.stmt is not None]
+            for each in bound:
+                assert each.stmt is not None
+                if each.stmt is loop:
+                    return False
+                if loop.encloses(each.stmt) and not (
+                    each.how in {"assign", "element"}
+                    and each.value is not None
+                    and _is_same_in_turns(model, loop, each.value, seen)
+                ):
+                    return False
+        is_other = (isinstance(node, Attr) and _is_moved_on(model, node)) or (
+            isinstance(node, Call) and not _makes_the_same(model, node)
+        )
+        if is_other:
+            return False
+    return True
+
+
+def _is_moved_on(model: Model, read: Attr) -> bool:
+    """Whether a function that is no constructor stores an attribute of that name."""
+    stores = model.project.stores_near(read.name, read.scope)
+    return any(store.scope.name != "__init__" and store.scope.outer is not None for store in stores)
+
+
+def _makes_the_same(model: Model, call: Call) -> bool:
+    """Whether a call is of Python's own, or of what the tree has, where nothing draws."""
+    callees = model.flow.callees(call)
+    if not callees:
+        values = model.flow.values(call.func)
+        return bool(values) and all(
+            (isinstance(value, Ext) and "." not in value.dotted)
+            or (isinstance(value, ClassRef) and model.flow.method(value.cls, "__init__") is None)
+            for value in values
+        )
+    return not any(map(draws, (scope for each in callees for scope in run_by(model, each))))
+
+
 def _is_only_handed_on(model: Model, loop: Loop, data: Name) -> bool:
     """Whether the loop does no more with the data than to build from them, so that they stay."""
     nodes = [n for stmt in (loop, *statements(loop.body)) for n in nodes_in([stmt])]
@@ -565,6 +612,8 @@ def _is_only_handed_on(model: Model, loop: Loop, data: Name) -> bool:
         for arg in call.args
     }
     harmless |= {id(n.value) for n in nodes if isinstance(n, Attr) and id(n) not in called}
+    made = (stmt for stmt in statements(loop.body) if isinstance(stmt, Assign))
+    harmless |= {id(target) for stmt in made for target in stmt.targets}
     return all(
         id(node) in harmless
         for node in nodes

@@ -7,7 +7,9 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import ClassRef, Ext, Obj
+from sampler_lint.analysis.origins import is_computed
+from sampler_lint.analysis.values import ClassRef, Obj
+from sampler_lint.domain.concepts import ORDERS, RANGES
 from sampler_lint.domain.conditions import contradict, excludes, is_built_without
 from sampler_lint.domain.draws import draws
 from sampler_lint.domain.engines import Run, made_by_framework, may_be_told, runs
@@ -63,6 +65,7 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import (
 from sampler_lint.syntax.navigation import (
     method_around,
     nodes_in,
+    same,
     self_class,
     statements,
     unparse,
@@ -78,6 +81,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Loop,
     Name,
+    Scope,
     Stmt,
     last_name,
 )
@@ -557,11 +561,13 @@ def _is_bound_in(loop: Loop, name: Name) -> bool:
     )
 
 
-def _is_same_in_turns(model: Model, loop: Loop, expr: Expr, seen: set[str]) -> bool:
+def _is_same_in_turns(model: Model, loop: Loop, expr: Expr, seen: set[tuple[Scope, str]]) -> bool:
     """Whether each turn has or makes the same by an expression: of a file, it may be, or a part."""
     for node in walk(expr):
-        if isinstance(node, Name) and node.id not in seen:
-            seen.add(node.id)
+        if isinstance(node, Name) and (node.scope, node.id) not in seen:
+            seen.add((node.scope, node.id))
+            if _is_put_in_order(loop, node):
+                return False
             bound = [each for each in node.scope.bindings.get(node.id, ()) if each.stmt is not None]
             for each in bound:
                 assert each.stmt is not None
@@ -587,16 +593,20 @@ def _is_moved_on(model: Model, read: Attr) -> bool:
     return any(store.scope.name != "__init__" and store.scope.outer is not None for store in stores)
 
 
+def _is_put_in_order(loop: Loop, name: Name) -> bool:
+    """Whether a turn shuffles what a name holds, or draws from it."""
+    calls = (node for node in nodes_in(statements(loop.body)) if isinstance(node, Call))
+    return any(
+        same(each, name) for call in calls if ORDERS.is_call(call) for each in call.positional
+    )
+
+
 def _makes_the_same(model: Model, call: Call) -> bool:
-    """Whether a call is of Python's own, or of what the tree has, where nothing draws."""
+    """Whether a call computes from its arguments alone, or is of the tree, where nothing draws."""
     callees = model.flow.callees(call)
     if not callees:
-        values = model.flow.values(call.func)
-        return bool(values) and all(
-            (isinstance(value, Ext) and "." not in value.dotted)
-            or (isinstance(value, ClassRef) and model.flow.method(value.cls, "__init__") is None)
-            for value in values
-        )
+        classes = [each for each in model.flow.values(call.func) if isinstance(each, ClassRef)]
+        return bool(classes) or RANGES.is_call(call) or is_computed(model.flow, call)
     return not any(map(draws, (scope for each in callees for scope in run_by(model, each))))
 
 

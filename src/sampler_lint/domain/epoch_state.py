@@ -408,6 +408,18 @@ def advances_itself(state: EpochState) -> bool:
     return any(target.name in state.stored for target, _ in self_stores(state.iteration.functions))
 
 
+def draws_by_seeds(model: Model, cls: Class) -> bool:
+    """Whether a pass draws, and by seeds alone that it sets, wherever it does so."""
+    trial = model.epoch_trial(cls, mixes=True)
+    return trial is not None and trial.draws and not (trial.strays or trial.drifts)
+
+
+def draws_by_no_seed(model: Model, cls: Class) -> bool:
+    """Whether what a pass draws rests on nothing known: each has another order by itself."""
+    trial = model.epoch_trial(cls, mixes=True)
+    return trial is not None and trial.strays and not trial.draws
+
+
 def reorders_itself(model: Model, cls: Class) -> bool:
     """Whether a pass leaves what the next one shuffles anew, so that they differ by themselves."""
     trial = model.epoch_trial(cls, mixes=True)

@@ -23,6 +23,8 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.draws import Seeded, draws, global_draw, kept_draw, seeded
 from sampler_lint.domain.epoch_state import (
     advances_itself,
+    draws_by_no_seed,
+    draws_by_seeds,
     epoch_state,
     reach,
     reorders_itself,
@@ -434,8 +436,8 @@ def follows_epoch(model: Model, cls: Class) -> bool:
         and isinstance(iterate, Function)
         and uses_epoch(model, cls)
         and not advances_itself(epoch_state(model, cls))
-        and not _draws_elsewhere(model, iterate, 2)
         and not reorders_itself(model, cls)
+        and (draws_by_seeds(model, cls) or not _draws_elsewhere(model, iterate, 2))
     )
 
 
@@ -533,7 +535,9 @@ def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
         constants = None
         if given is not None:
             constants = model.flow.constants(given, through or sampler.through)
-        return uses_epoch(model, sampler.cls) and (constants is None or any(constants))
+        if constants is not None and not any(constants):
+            return False
+        return uses_epoch(model, sampler.cls) and not draws_by_no_seed(model, sampler.cls)
     return is_distributed_sampler(model, sampler) and (
         shuffles(model, sampler, through) is not False
     )

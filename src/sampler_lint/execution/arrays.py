@@ -68,6 +68,24 @@ def _initial_seed(run: Run, owner: External) -> Any:
     return known[0] if known else catalog.GENERATOR_SEED
 
 
+@SEEDS(Cost.FLAT, "get_state", "getstate", "get_rng_state")
+def _state(run: Run, owner: External, *args: Any, **keywords: Any) -> External:
+    """How a generator is now: one like it, that nobody draws from."""
+    run.outside += 1
+    return External(owner.dotted, run.stream(owner).kept())
+
+
+@SEEDS(Cost.FLAT, "set_state", "setstate", "set_rng_state")
+def _restore(run: Run, owner: External, state: Any, *args: Any, **keywords: Any) -> Any:
+    """Let a generator go on from a state that was kept."""
+    run.outside += 1
+    if isinstance(state, External) and state.stream is not None:
+        run.stream(owner).restore(state.stream)
+    else:
+        run.chance.forget(run.stream(owner))
+    return UNKNOWN
+
+
 @SEEDS(Cost.DEEP, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")
 def _generator(run: Run, owner: External, *values: Any, **keywords: Any) -> External:
     _check_seeds(owner, values)

@@ -32,6 +32,14 @@ class Stream:
     seeding: Seeding | None = None
     """The last one."""
 
+    def kept(self) -> Stream:
+        """How it is now, for :meth:`restore`."""
+        return replace(self)
+
+    def restore(self, kept: Stream) -> None:
+        """Go on from where it, or another, was."""
+        self.seeds, self.drawn, self.seeding = kept.seeds, kept.drawn, kept.seeding
+
 
 class Chance:
     """What a process does with random numbers."""
@@ -187,7 +195,7 @@ class Chance:
     def kept(self) -> tuple[dict[str, Stream], int, int]:
         """How things stand, for :meth:`put_back`."""
         return (
-            {name: replace(each) for name, each in self.streams.items()},
+            {name: each.kept() for name, each in self.streams.items()},
             len(self._noted),
             self.draws,
         )

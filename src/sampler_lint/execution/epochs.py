@@ -94,6 +94,8 @@ class EpochTrial(NamedTuple):
     """Whether epochs differ by more than the orders that are drawn; only told of level orders."""
     raises: bool = False
     """Whether it stops with an error; that is only told where it is asked."""
+    strays: bool = False
+    """Whether it may draw by what rests on no known seed."""
 
 
 _RAISES = EpochTrial(uses=False, changes=False, draws=False, raises=True)
@@ -246,6 +248,7 @@ def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
         bool(drawing) and all(trial.drifts for trial in drawing),
         bool(drawing) and all(trial.reorders for trial in drawing),
         any(trial.does_more for trial in trials),
+        strays=any(trial.strays for trial in trials),
     )
 
 
@@ -331,7 +334,8 @@ def _with(
     lumps = draws and any(one.outcome == after.outcome for one, after in pairwise(passes[:3]))
     keeps_first = repeats and first.draws > 0
     does_more = interpreter.levels_orders and any(p.yielded != first.yielded for p in passes)
-    trial = trial._replace(keeps_first=keeps_first, does_more=does_more)
+    strays = any(p.draws and not p.seeded for p in passes)
+    trial = trial._replace(keeps_first=keeps_first, does_more=does_more, strays=strays)
     return trial._replace(lumps=lumps, drifts=drifts, reorders=reorders)
 
 

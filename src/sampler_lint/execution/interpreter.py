@@ -434,7 +434,7 @@ class Interpreter(Statements):
         for decorator in reversed(fn.node.decorator_list):
             if last_name(decorator) not in _SAME_FUNCTION:
                 made = self.call(self.value(decorator, Frame(fn.names, fn.defaults)), [made], {})
-        if not isinstance(made, (Fn, Bound)):
+        if not isinstance(made, (Fn, Bound, Native)):
             raise CannotTellError("a decorated function")
         return made
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.errors import RaisedError
-from sampler_lint.execution.values import Array, Lost, Told
+from sampler_lint.execution.values import Array, Data, Lost, Told
 from sampler_lint.execution.worlds import World
 from sampler_lint.properties import (
     Observation,
@@ -63,10 +63,11 @@ class Turn:
     def indices(self) -> tuple[int, ...] | None:
         """The sample numbers, batches taken apart; None where they are not known."""
         out: list[int] = []
-        for item in self.yielded or ():
-            parts = item.items if isinstance(item, Array) else item
-            parts = parts if isinstance(parts, (list, tuple)) else [parts]
-            if not _NUMBERS.issuperset(map(type, parts)):
+        items = self.reading.items
+        is_mixed = len({isinstance(item, list) for item in items}) > 1
+        for item in items:
+            parts = item if isinstance(item, list) else [item]
+            if is_mixed or not _NUMBERS.issuperset(map(type, parts)):
                 return None
             out += map(int, parts)
         return tuple(out)
@@ -81,7 +82,13 @@ class Turn:
     @staticmethod
     def _plain(item: Any) -> Any:
         parts = item.items if isinstance(item, Array) else item
-        return list(parts) if isinstance(parts, (list, tuple)) else parts
+        return [*map(_known, parts)] if isinstance(parts, (list, tuple)) else _known(parts)
+
+
+def _known(item: Any) -> Any:
+    """A sample that is yielded itself is known by its place: the data may be a list of indices."""
+    place = item.sample if type(item) is Data else None
+    return item if place is None else place
 
 
 class Trial(NamedTuple):

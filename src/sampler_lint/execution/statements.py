@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, MORE_THAN_AN_EPOCH
@@ -17,8 +18,18 @@ from sampler_lint.execution.errors import (
     WantedError,
 )
 from sampler_lint.execution.expressions import Expressions
+from sampler_lint.execution.managers import Manager, is_manager, manager_of
 from sampler_lint.execution.state import state
-from sampler_lint.execution.values import UNKNOWN, Data, Frame, Given, last_name
+from sampler_lint.execution.values import (
+    UNKNOWN,
+    Bound,
+    Data,
+    Fn,
+    Frame,
+    Given,
+    Klass,
+    last_name,
+)
 
 #: How a statement leaves its block: None where the next one follows, the value in a tuple where it
 #: returns.
@@ -26,6 +37,8 @@ Leaving = Any
 _BREAK, _CONTINUE = object(), object()
 #: What a statement yields on its way, and then how it leaves its block.
 Steps = Generator[Any, None, Leaving]
+#: What makes context managers that are run.
+_FOLLOWED = (Bound, Fn, Klass)
 
 
 class Statements(Expressions):
@@ -80,11 +93,48 @@ class Statements(Expressions):
         yield from self.iterate(self.value(stmt.value.value, frame))
 
     def _with(self, stmt: ast.With, frame: Frame) -> Steps:
-        for item in stmt.items:
-            if item.optional_vars is not None:
-                held = self._held(item.context_expr, frame)
-                self.assign(item.optional_vars, held, frame)
-        return (yield from self.block(stmt.body, frame))
+        return (yield from self._within(stmt.items, stmt.body, frame))
+
+    def _within(self, items: list[ast.withitem], body: list[ast.stmt], frame: Frame) -> Steps:
+        """A block within what the first of several context managers does, and so on."""
+        if not items:
+            return (yield from self.block(body, frame))
+        manager, held = self._entered(items[0], frame)
+        if items[0].optional_vars is not None:
+            self.assign(items[0].optional_vars, held, frame)
+        try:
+            left = yield from self._within(items[1:], body, frame)
+        except EndlessError:
+            raise
+        except RaisedError as error:
+            if manager is None or not manager.swallows(error):
+                raise
+            return None
+        if manager is not None:
+            with self._followed_or_not():
+                manager.leave()
+        return left
+
+    def _entered(self, item: ast.withitem, frame: Frame) -> tuple[Manager | None, Any]:
+        """The context manager of an item, entered, and what it binds, as far as they are known."""
+        node = item.context_expr
+        with self._followed_or_not():
+            callee = self.value(node.func, frame) if isinstance(node, ast.Call) else None
+            if callee is None or isinstance(callee, _FOLLOWED) or is_manager(callee):
+                manager = manager_of(self, self.value(node, frame))
+                if manager is not None:
+                    return manager, manager.enter()
+        return None, UNKNOWN if item.optional_vars is None else self._held(node, frame)
+
+    @contextlib.contextmanager
+    def _followed_or_not(self) -> Iterator[None]:
+        """What cannot be followed in it is taken to have no effect, as that of a timer or lock."""
+        try:
+            yield
+        except (OverBudgetError, WantedError):
+            raise
+        except CannotTellError:
+            self.outside += 1
 
     def _chosen(self, stmt: ast.If, frame: Frame) -> list[ast.stmt]:
         """The block that a test leads to."""

@@ -225,3 +225,28 @@ def test_a_sampler_class_says_what_came_of_running_it(
         "  tried in 8 small worlds: `len()` is wrong in 5, ranks differ in number in none "
         "(class Pairs)"
     )
+
+
+SILENCED = """\
+from torch.utils.data import DataLoader, DistributedSampler
+
+def train(model, optimizer, data, epochs):
+    loader = DataLoader(data, sampler=DistributedSampler(data))
+    for epoch in range(epochs):  # noqa: SMP102
+        for batch in loader:
+            model(batch).backward()
+            optimizer.step()
+"""
+
+
+def test_a_finding_that_a_comment_silences_and_a_file_that_is_left_out(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "train.py").write_text(SILENCED)
+    lines = explain(str(tmp_path / "train.py"), 5)
+    assert any(line.startswith("  SMP102 silenced by a comment: nothing calls") for line in lines)
+    assert not any("leaves this file out" in line for line in lines)
+    (tmp_path / ".gitignore").write_text("train.py\n")
+    lines = explain(str(tmp_path / "train.py"), 5)
+    assert lines[1] == (
+        "  a check of the project leaves this file out: a `.gitignore` or configuration does"
+    )

@@ -37,7 +37,8 @@ def explain(
     root = os.path.abspath(root_for_question(path))
     absolute = os.path.abspath(path)
     options_of = options if callable(options) else lambda folder: options
-    tree = Session().tree(root, options_of, contents, {absolute: path})
+    session = Session()
+    tree = session.tree(root, options_of, contents, {absolute: path})
     module = tree.project.module_at(absolute)
     if module is None:
         errors = tree.project.problems({absolute: path})
@@ -51,12 +52,18 @@ def explain(
     plugins = options_of(os.path.dirname(absolute)).plugins
     rules = tuple(rule for rule in every_rule(plugins) if isinstance(rule, Rule))
     found = tree.findings(rules).get(absolute, [])
+    comments = tree.suppressions(absolute)
+    silenced = [each for each in found if comments is not None and comments.covers(each)]
     out = [f"{shown}: {module.source.line(row).strip()}"]
+    if not session.not_excluded([path], options_of):
+        out.append(
+            "  a check of the project leaves this file out: a `.gitignore` or configuration does"
+        )
     here = list(_statements_at(module, row))
     out += _names(model, here, row)
     out += _loops(model, here)
     out += _simulated(model, module, here, row)
-    told = _rules(model, module, here, row, found)
+    told = _rules(model, module, here, row, found, silenced)
     mute = [rule for rule in rules if rule.code not in told]
     told |= _asked(model, module, here, row, mute)
     lines = [line for each in told.values() for line in each]
@@ -166,14 +173,20 @@ def _simulated(model: Model, module: Module, here: list[Stmt], row: int) -> list
 
 
 def _rules(
-    model: Model, module: Module, here: list[Stmt], row: int, found: list[Finding]
+    model: Model,
+    module: Module,
+    here: list[Stmt],
+    row: int,
+    found: list[Finding],
+    silenced: list[Finding],
 ) -> dict[str, list[str]]:
     """Who spoke here, and who kept silent for a reason worth saying: lines by code."""
     told = {}
     spoke = {f.code: f for f in found if f.start.row <= row <= f.end.row}
     for code, finding in sorted(spoke.items()):
         reasons = [f"    because of {why}" for why in finding.why]
-        told[code] = [f"  {finding.label} reported: {finding.message}", *reasons]
+        how = "silenced by a comment" if finding in silenced else "reported"
+        told[code] = [f"  {finding.label} {how}: {finding.message}", *reasons]
     scopes: set[Scope] = {stmt.scope for stmt in here}
     rows = {r for stmt in here for r in (stmt.row, row)}
     for silence in model.silences or ():

@@ -87,8 +87,8 @@ class Turn:
 
 def _known(item: Any) -> Any:
     """A sample that is yielded itself is known by its place: the data may be a list of indices."""
-    place = item.sample if type(item) is Data else None
-    return item if place is None else place
+    is_sample = type(item) is Data and item.key == f"dataset[{item.place}]"
+    return item.place if is_sample else item
 
 
 class Trial(NamedTuple):

@@ -95,11 +95,6 @@ class Data:
         """Which sample it is, or is of: no number that a method of something made is given."""
         return _place_in(self.key)
 
-    @property
-    def sample(self) -> int | None:
-        """Which sample it is itself, and not only of."""
-        return self.place if self.key == f"dataset[{self.place}]" else None
-
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""
         BUDGET.text(len(self.key) + len(what))

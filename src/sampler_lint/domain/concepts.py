@@ -100,7 +100,8 @@ LOCAL_RANK = Concept(
     made_by=frozenset(
         {
             *("torch.distributed.get_node_local_rank", "horovod.torch.local_rank"),
-            "deepspeed.comm.get_local_rank",
+            *("deepspeed.comm.get_local_rank", "torch_xla.core.xla_model.get_local_ordinal"),
+            "torch_xla.runtime.local_ordinal",
         }
     ),
     variables=frozenset({"LOCAL_RANK"}),
@@ -111,7 +112,12 @@ LOCAL_SIZE = Concept(
 #: The number of this process, also that on its node. The ranks of tensor, pipeline or expert
 #: parallelism share their data, so they are not meant.
 RANK = Concept(
-    made_by=frozenset({"torch.distributed.get_rank", "horovod.torch.rank"}),
+    made_by=frozenset(
+        {
+            *("torch.distributed.get_rank", "horovod.torch.rank"),
+            *("torch_xla.core.xla_model.get_ordinal", "torch_xla.runtime.global_ordinal"),
+        }
+    ),
     called=frozenset(
         {"get_rank", "get_local_rank", "get_global_rank", "local_rank", "global_rank", "rank"}
     ),
@@ -129,7 +135,12 @@ RANK = Concept(
     ),
 )
 WORLD_SIZE = Concept(
-    made_by=frozenset({"torch.distributed.get_world_size", "horovod.torch.size"}),
+    made_by=frozenset(
+        {
+            *("torch.distributed.get_world_size", "horovod.torch.size"),
+            *("torch_xla.core.xla_model.xrt_world_size", "torch_xla.runtime.world_size"),
+        }
+    ),
     called=frozenset({"get_world_size"}),
     variables=frozenset({"WORLD_SIZE"}),
     spelled=re.compile(r"world_?size|num_(?:replicas|shards|gpus)"),

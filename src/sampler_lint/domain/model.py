@@ -33,6 +33,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.passed import passed_for
 from sampler_lint.domain.tried import Tried
 from sampler_lint.findings import Place
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import built_by_itself, on_super, self_class, self_stores
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -585,6 +586,14 @@ class Model:
             for value in self.passed_to(loader, name):
                 if isinstance(value, Obj):
                     yield value
+
+    def samplers_behind(self, loader: Obj) -> Iterator[Obj]:
+        """Those, and the samplers that they take their samples from, the nearest first."""
+
+        def within(sampler: Obj) -> Iterator[Obj]:
+            return (v for v in self.flow.ask_field(sampler, "sampler") if isinstance(v, Obj))
+
+        return closure(self.samplers_of(loader), within)
 
     @cached_property
     def loaded(self) -> dict[Class, list[tuple[Obj, Obj]]]:

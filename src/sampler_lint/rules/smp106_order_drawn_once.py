@@ -25,7 +25,7 @@ from sampler_lint.domain.fixed_orders import (
     shuffled_by_processes,
 )
 from sampler_lint.domain.kept_batches import kept_passes
-from sampler_lint.domain.model import BATCH_SAMPLER, Model
+from sampler_lint.domain.model import Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.repeated import is_read_once
@@ -185,18 +185,11 @@ def _by_class(model: Model, part: _Part) -> dict[Class, list[tuple[Obj, Obj]]]:
 
 def _samplers_by_class(model: Model) -> dict[Class, list[tuple[Obj, Obj]]]:
     """Those of samplers, also of one that a framework is given: that stands for its loader."""
-    found = _by_class(model, _samplers)
+    found = _by_class(model, Model.samplers_behind)
     for sampler in hooked_samplers(model):
         if isinstance(sampler.cls, Class):
             found.setdefault(sampler.cls, []).append((sampler, sampler))
     return found
-
-
-def _samplers(model: Model, loader: Obj) -> Iterator[Value]:
-    for sampler in model.samplers_of(loader):
-        yield sampler
-        if sampler.cls == BATCH_SAMPLER:
-            yield from model.flow.ask_field(sampler, "sampler")
 
 
 def _datasets(model: Model, loader: Obj) -> Iterator[Value]:

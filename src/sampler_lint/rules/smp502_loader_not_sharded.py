@@ -267,7 +267,7 @@ def _with_one_rank(model: Model) -> Iterator[Suspect]:
     """The samplers of loaders that are told one rank in every process, and how many there are."""
     told: set[Expr] = set()
     for loader in model.loaders:
-        for sampler in model.samplers_of(loader):
+        for sampler in model.samplers_behind(loader):
             site = sampler.site
             if site is None or _is_for_one(site) or is_test(model.module_of(site.scope)):
                 continue

@@ -13,7 +13,7 @@ from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS, TRAINS
 from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.datasets import are_apart, are_named_apart, sampled
 from sampler_lint.domain.escape import is_left, is_only_tested
-from sampler_lint.domain.model import BATCH_SAMPLER, Model
+from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -76,8 +76,14 @@ class SamplerOfAnotherDataset(Rule):
             data = model.argument(loader, "dataset")
             if loader.site is None or data is None or in_test_function(model, loader.site.scope):
                 continue
-            samplers = [(each, _over(model, each, loader)) for each in _choosing(model, loader)]
+            samplers = [
+                (each, _over(model, each, loader)) for each in model.samplers_behind(loader)
+            ]
             known = [(each, over) for each, over in samplers if over is not None]
+            # What makes batches of another sampler is over the data of that.
+            samplers = [
+                pair for pair in samplers if pair in known or not _has_inner(model, pair[0])
+            ]
             built = [(each, over) for each, over in known if are_apart(model, data, over)]
             apart = (
                 built
@@ -104,6 +110,10 @@ class SamplerOfAnotherDataset(Rule):
         yield from _instead(model, told)
 
 
+def _has_inner(model: Model, sampler: Obj) -> bool:
+    return any(isinstance(value, Obj) for value in model.flow.ask_field(sampler, "sampler"))
+
+
 _MEANT = "the other dataset may be the one that was meant"
 
 
@@ -116,7 +126,7 @@ def _over_its_own(
         return None
     there = editor.at(model.module_of(site.scope))
     own = _sampler_over(model, loader, data)
-    if any(sampler in _choosing(model, other) for other in model.loaders if other != loader):
+    if any(sampler in model.samplers_behind(other) for other in model.loaders if other != loader):
         given = [model.flow.argument(loader, name) for name in SAMPLER_ARGUMENTS]
         names = [each for each in given if isinstance(each, Name)]
         if own is None or len(names) != 1:
@@ -150,7 +160,7 @@ def _has_own_left(model: Model, loader: Obj, data: Expr, sampler: Obj, over: Exp
         if made.site and sampler.site and not contradict(model, [made.site], [sampler.site])
         if (of := sampled(model, made)) is not None and same(of, data)
     }
-    given = {each for one in model.loaders for each in _choosing(model, one)}
+    given = {each for one in model.loaders for each in model.samplers_behind(one)}
     return bool(own) and given.isdisjoint(own)
 
 
@@ -175,14 +185,6 @@ def _built_over(model: Model, stmts: Iterable[Stmt], data: Expr) -> Iterator[tup
             overs = [sampled(model, one) for one in built]
             if overs and all(over is not None and same(over, data) for over in overs):
                 yield name.id, built
-
-
-def _choosing(model: Model, loader: Obj) -> Iterator[Obj]:
-    """The samplers of a loader, or those that torch's batch sampler makes batches of."""
-    for sampler in model.samplers_of(loader):
-        inner = model.passed_to(sampler, "sampler") if sampler.cls == BATCH_SAMPLER else ()
-        found = [each for each in inner if isinstance(each, Obj)]
-        yield from found or [sampler]
 
 
 def _is_built_beside(sampler: Obj, loader: Obj) -> bool:

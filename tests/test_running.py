@@ -491,6 +491,16 @@ PASSES = {
         "import clock\n        clock.start(self.epoch)\n        g = torch.Generator()",
         (True, True, True),
     ),
+    "its state is put back": (
+        "import random\n        before = random.getstate()\n        random.seed(self.epoch)\n"
+        "        g = torch.Generator()\n        random.setstate(before)",
+        (True, True, True),
+    ),
+    "an unknown state is put into it": (
+        "import random\n        random.seed(1)\n        random.setstate(self.data[0])\n"
+        "        random.shuffle(self.data)\n        g = torch.Generator()",
+        None,
+    ),
     "something else is done to it": (
         "import random\n        g = None\n        random.seed(1)\n        random.setstate(self)",
         None,

@@ -19,7 +19,17 @@ from sampler_lint.execution.builtin import without_chance
 from sampler_lint.execution.errors import CannotTellError, FractionError, Kind, RaisedError
 from sampler_lint.execution.items import item
 from sampler_lint.execution.operators import binary, bisected, check_number, extreme, order
-from sampler_lint.execution.values import UNKNOWN, Array, External, Given, Places, Run, key, plain
+from sampler_lint.execution.values import (
+    UNKNOWN,
+    Array,
+    External,
+    Given,
+    Instance,
+    Places,
+    Run,
+    key,
+    plain,
+)
 
 RANDOM = Table()
 #: Random functions that order what they are given, as :meth:`~.chance.Chance.ordered` does, or
@@ -81,6 +91,8 @@ def _restore(run: Run, owner: External, state: Any, *args: Any, **keywords: Any)
     run.outside += 1
     if isinstance(state, External) and state.stream is not None:
         run.stream(owner).restore(state.stream)
+    elif isinstance(state, Instance):
+        raise CannotTellError("a state")
     else:
         run.chance.forget(run.stream(owner))
     return UNKNOWN

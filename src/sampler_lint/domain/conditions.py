@@ -118,11 +118,7 @@ def is_built_without(model: Model, source: Expr, made: Obj, part: Obj) -> bool:
     led = [place] if place.scope is site.scope or part.through is None else [place, part.through]
     if led[-1].scope is not site.scope or not any(asked for each in led for asked in tests(each)):
         return False
-    ways = [
-        [call for _, call in step.frames]
-        for step in origins(model.flow, source, HANDED_ON, more=partial(_kept_by, model))
-        if step.expr is site
-    ]
+    ways = ways_made(model, source, site)
     return bool(ways) and all(
         any(
             isinstance(each.scope, Function)
@@ -132,6 +128,15 @@ def is_built_without(model: Model, source: Expr, made: Obj, part: Obj) -> bool:
         )
         for way in ways
     )
+
+
+def ways_made(model: Model, source: Expr, site: Call) -> list[list[Call]]:
+    """The calls by which an object comes from where it is built, of each way, innermost first."""
+    return [
+        [call for _, call in step.frames]
+        for step in origins(model.flow, source, HANDED_ON, more=partial(_kept_by, model))
+        if step.expr is site
+    ]
 
 
 def _kept_by(model: Model, step: Step) -> Iterator[Step]:

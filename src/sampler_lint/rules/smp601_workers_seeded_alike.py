@@ -39,10 +39,10 @@ class WorkersSeededAlike(Rule):
         seed or the epoch, and where it is not known what is drawn.
 
         Without a `worker_init_fn`, reports an item's draw from a generator that the dataset, or a
-        transform that it holds, makes once and keeps (`self.rng = np.random.default_rng(0)`), and one from numpy where the
-        project's requirements allow no torch but one before 1.9, which does not seed numpy in
-        workers. Both are `likely` where who starts the program says how many workers there are,
-        and no option has a number of them by default.
+        transform that it holds, makes once and keeps (`self.rng = np.random.default_rng(0)`), and
+        one from numpy where the project's requirements allow no torch but one before 1.9, which
+        does not seed numpy in workers. Both are `likely` where who starts the program says how
+        many workers there are, and no option has a number of them by default.
 
     Why is this bad?
         Workers are restarted and seeded again for each epoch, so each epoch draws the same random
@@ -151,6 +151,7 @@ def _copied(model: Model) -> Iterator[Suspect]:
             drawn = draw_of_copies(model, part) if isinstance(part, Obj) else None
             if drawn is None or drawn in seen or feeds_training(model, loader) is not True:
                 continue
+            assert isinstance(part, Obj)
             seen.add(drawn)
             keeps = "the dataset" if part in datasets else f"`{part.name}`"
             again = ", in every epoch again" if _starts_anew(model, loader) else ""

@@ -434,11 +434,7 @@ def begun_there_again(model: Model) -> Iterator[Suspect]:
                 if isinstance(held, Obj) and held.cls is cls
                 for found in loops_with(model, loader)
             ]
-            if not loops or any(
-                runs_in(model, found.loop, store.scope) is not False or store.scope in found.scopes
-                for found in loops
-                for store in stores
-            ):
+            if not loops or any(_may_turn(model, f, store) for f in loops for store in stores):
                 continue
             yield Suspect(
                 model.module_of(told.scope),
@@ -449,6 +445,13 @@ def begun_there_again(model: Model) -> Iterator[Suspect]:
                 advice="set it back to 0 where the epoch ends",
                 why=(Related(model.place(read.scope, read), "each pass begins there"),),
             )
+
+
+def _may_turn(model: Model, found: EpochLoop, store: Store) -> bool:
+    """Whether a turn of an epoch loop may come to a store."""
+    if store.scope is found.loop.scope:
+        return found.loop.encloses(store.stmt)
+    return store.scope in found.scopes or runs_in(model, found.loop, store.scope) is not False
 
 
 def _builds(store: Store) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
-from sampler_lint.analysis.asked import tests
+from sampler_lint.analysis.asked import tests, upright
 from sampler_lint.analysis.calls import Calls
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.narrowing import where_named, where_not_none
@@ -435,22 +435,28 @@ class Flow(Calls):
             return bound
         left: list[Binding] = []
         for binding in bound:
-            asked = list(tests(binding.stmt)) if binding.stmt is not None else []
+            stmt = binding.stmt
+            asked = list(tests(stmt)) if stmt is not None else []
             if any(test in self._being_asked for test, _ in asked):
                 return bound  # a test of what is assigned below it
             self._being_asked.update(test for test, _ in asked)
-            told = [(self.constants(test, through, *around), answer) for test, answer in asked]
+            is_left_out = any(self.is_never(*each, through, *around) for each in asked)
+            is_sure = all(self.is_never(test, not a, through, *around) for test, a in asked)
             self._being_asked.difference_update(test for test, _ in asked)
-            answers = [found and {bool(each) is answer for each in found} for found, answer in told]
-            if {False} in answers:
+            if is_left_out:
                 continue
-            around_it = binding.stmt.ancestors() if binding.stmt is not None else ()
-            if all(each == {True} for each in answers) and all(
-                isinstance(s, If) for s in around_it
-            ):
+            if is_sure and (stmt is None or all(isinstance(s, If) for s in stmt.ancestors())):
                 left = []
             left.append(binding)
         return left or bound
+
+    def is_never(self, test: Expr, answer: bool, *through: Call) -> bool:
+        """Whether a test is never answered so where a call, or whatever runs it, passes that."""
+        test, answer = upright((test, answer))
+        if isinstance(test, Choice) and test.kind == ("and" if answer else "or"):
+            return any(self.is_never(option, answer, *through) for option in test.options)
+        answers = self.constants(test, *through)
+        return answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer
 
     def _read_of_rest(self, read: Call, rest: Name, through: Call) -> set[Any] | None:
         """What ``kwargs.get("name", default)`` gives, of what a call passes by name."""

@@ -92,18 +92,9 @@ def _excludes(
     for test, answer in tests(place):
         if parameters_of is not None and not asks_parameters(test, parameters_of):
             continue  # a setting may come from where nobody sees it
-        if _is_never(model, test, answer, through):
+        if model.flow.is_never(test, answer, *through):
             return True
     return False
-
-
-def _is_never(model: Model, test: Expr, answer: bool, through: Sequence[Call]) -> bool:
-    """Whether a test is never answered so where a call, or whatever runs it, passes that."""
-    test, answer = upright((test, answer))
-    if isinstance(test, Choice) and test.kind == ("and" if answer else "or"):
-        return any(_is_never(model, option, answer, through) for option in test.options)
-    answers = model.flow.constants(test, *through)
-    return answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer
 
 
 def is_built_without(model: Model, source: Expr, made: Obj, part: Obj) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sampler_lint import catalog
+from sampler_lint.analysis.calls import Calls
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, Ext, Obj, Value
 from sampler_lint.catalog import TORCH_DATA
@@ -30,9 +31,6 @@ from sampler_lint.syntax.nodes import (
     Unary,
     last_name,
 )
-
-if TYPE_CHECKING:
-    from sampler_lint.analysis.points_to import Flow
 
 
 def tests(place: Stmt | Call) -> Iterator[tuple[Expr, bool]]:
@@ -102,7 +100,7 @@ def apart(one: Iterable[Stmt | Call], other: Iterable[Stmt | Call]) -> bool:
     return any((test, not answer) in there for place in one for test, answer in tests(place))
 
 
-def is_kept_out(flow: Flow, place: Stmt | Call, given: Expr, value: Value) -> bool:
+def is_kept_out(flow: Calls, place: Stmt | Call, given: Expr, value: Value) -> bool:
     """Whether a test of its class on the way to a place keeps an object away: ``isinstance(…)``.
 
     Or ``type(…) == …``. ``given`` is what the object reaches the place by. Of a name that is bound
@@ -151,7 +149,7 @@ def _asks_class(test: Expr) -> _Asking | None:
     return None
 
 
-def _is_plain(flow: Flow, kind: Expr) -> bool:
+def _is_plain(flow: Calls, kind: Expr) -> bool:
     """Whether it is a type of Python's own, which no sampler or loader is of."""
     values = flow.values(kind)
     return bool(values) and all(
@@ -172,7 +170,7 @@ def _refuses(test: Call) -> bool:
     return isinstance(stmt, If) and isinstance(stmt.body[-1], Raise)
 
 
-def _comes_later(flow: Flow, tested: Expr, given: Expr, value: Value) -> bool:
+def _comes_later(flow: Calls, tested: Expr, given: Expr, value: Value) -> bool:
     """Whether a name has a value from a binding that its test did not see."""
     if not isinstance(tested, Name) or not isinstance(given, Name):
         return False
@@ -184,7 +182,7 @@ def _comes_later(flow: Flow, tested: Expr, given: Expr, value: Value) -> bool:
     )
 
 
-def is_one(flow: Flow, cls: Class | str | None, kinds: Expr) -> bool | None:
+def is_one(flow: Calls, cls: Class | str | None, kinds: Expr) -> bool | None:
     """Whether objects of a class are what ``isinstance`` is asked for; None where nobody knows."""
     options = kinds.items if isinstance(kinds, Seq) else [kinds]
     answers = {
@@ -193,7 +191,7 @@ def is_one(flow: Flow, cls: Class | str | None, kinds: Expr) -> bool | None:
     return True if True in answers else None if None in answers else False
 
 
-def _derives(flow: Flow, cls: Class | str | None, kind: Value | None) -> bool | None:
+def _derives(flow: Calls, cls: Class | str | None, kind: Value | None) -> bool | None:
     if cls is None or not isinstance(kind, (ClassRef, Ext)):
         return None
     if isinstance(kind, Ext):
@@ -205,7 +203,7 @@ def _derives(flow: Flow, cls: Class | str | None, kind: Value | None) -> bool | 
     return kind.cls in flow.mro(cls) or (False if _is_followed(flow, cls) else None)
 
 
-def _is_followed(flow: Flow, cls: Class | str) -> bool:
+def _is_followed(flow: Calls, cls: Class | str) -> bool:
     """Whether all that a class derives from is of the tree, or of torch or else known."""
     return isinstance(cls, str) or all(
         isinstance(base, Class)

@@ -23,6 +23,7 @@ from typing import Any
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.asked import tests, upright
 from sampler_lint.analysis.calls import Calls
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.narrowing import where_named, where_not_none
@@ -59,6 +60,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    If,
     Imported,
     Index,
     Lambda,
@@ -82,6 +84,7 @@ class Flow(Calls):
     def __init__(self, project: Project, declared: Declared | None = None) -> None:
         super().__init__(project, declared or Declared(project))
         self._stars = StarImports(project)
+        self._being_asked: set[Expr] = set()
 
     def _expr(self, expr: Expr) -> Var:
         var = self._vars.get(expr)
@@ -388,15 +391,15 @@ class Flow(Calls):
                     return None
                 return {(one == other) is (op in EQUAL) for one in a for other in b}
             case Name(id=name, scope=Function() as function) if through is not None:
-                match reaching(expr) or function.bindings.get(name):
-                    case [Binding(payload=Param() as param)] if function in self.callees(through):
-                        given = passed(function, param, self.as_made(through))
-                        if given is MISSING:
-                            return self.constants(param.default)
-                        return self.constants(given, *around)
-                match function.bindings.get(name):
-                    case [Binding(how="assign", path=(), value=value)]:
-                        return self.constants(value, through, *around)
+                bound = reaching(expr) or function.bindings.get(name, [])
+                run = self._run_in(function, bound, through, *around)
+                if len(run) == 1 or len(run) < len(bound):
+                    told = [self._bound_to(each, function, through, *around) for each in run]
+                    known = [each for each in told if each is not None]
+                    if len(known) == len(told):
+                        return set().union(*known)
+                    if len(run) == 1 and isinstance(run[0].payload, Param):
+                        return None
             case Call(func=Attr(name="get" | "pop", value=Name(scope=Function()) as rest)):
                 if through is not None and rest.scope in self.callees(through):
                     return self._read_of_rest(expr, rest, through)
@@ -404,6 +407,56 @@ class Flow(Calls):
         literals = {value.value for value in values if isinstance(value, Lit)}
         is_known = values and all(isinstance(value, Lit) for value in values)
         return literals if is_known else None
+
+    def _bound_to(
+        self, binding: Binding, function: Function, through: Call, *around: Call
+    ) -> set[Any] | None:
+        """The literals that an assignment of a function gives its name in one call."""
+        match binding:
+            case Binding(payload=Param() as param) if function in self.callees(through):
+                given = passed(function, param, self.as_made(through))
+                if given is MISSING:
+                    return self.constants(param.default)
+                return self.constants(given, *around)
+            case Binding(how="assign", path=(), value=value):
+                return self.constants(value, through, *around)
+            case Binding(how="assign", path=(at,), value=Seq(items=items)) if at < len(items):
+                return self.constants(items[at], through, *around)
+        return None
+
+    def _run_in(
+        self, function: Function, bound: list[Binding], through: Call, *around: Call
+    ) -> list[Binding]:
+        """Those of some assignments that one call may come to, by the tests that it answers.
+
+        One that it certainly comes to leaves nothing of those before.
+        """
+        if len(bound) < 2 or function not in self.callees(through):
+            return bound
+        left: list[Binding] = []
+        for binding in bound:
+            stmt = binding.stmt
+            asked = list(tests(stmt)) if stmt is not None else []
+            if any(test in self._being_asked for test, _ in asked):
+                return bound  # a test of what is assigned below it
+            self._being_asked.update(test for test, _ in asked)
+            is_left_out = any(self.is_never(*each, through, *around) for each in asked)
+            is_sure = all(self.is_never(test, not a, through, *around) for test, a in asked)
+            self._being_asked.difference_update(test for test, _ in asked)
+            if is_left_out:
+                continue
+            if is_sure and (stmt is None or all(isinstance(s, If) for s in stmt.ancestors())):
+                left = []
+            left.append(binding)
+        return left or bound
+
+    def is_never(self, test: Expr, answer: bool, *through: Call) -> bool:
+        """Whether a test is never answered so where a call, or whatever runs it, passes that."""
+        test, answer = upright((test, answer))
+        if isinstance(test, Choice) and test.kind == ("and" if answer else "or"):
+            return any(self.is_never(option, answer, *through) for option in test.options)
+        answers = self.constants(test, *through)
+        return answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer
 
     def _read_of_rest(self, read: Call, rest: Name, through: Call) -> set[Any] | None:
         """What ``kwargs.get("name", default)`` gives, of what a call passes by name."""

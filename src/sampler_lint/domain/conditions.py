@@ -92,18 +92,9 @@ def _excludes(
     for test, answer in tests(place):
         if parameters_of is not None and not asks_parameters(test, parameters_of):
             continue  # a setting may come from where nobody sees it
-        if _is_never(model, test, answer, through):
+        if model.flow.is_never(test, answer, *through):
             return True
     return False
-
-
-def _is_never(model: Model, test: Expr, answer: bool, through: Sequence[Call]) -> bool:
-    """Whether a test is never answered so where a call, or whatever runs it, passes that."""
-    test, answer = upright((test, answer))
-    if isinstance(test, Choice) and test.kind == ("and" if answer else "or"):
-        return any(_is_never(model, option, answer, through) for option in test.options)
-    answers = model.flow.constants(test, *through)
-    return answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer
 
 
 def is_built_without(model: Model, source: Expr, made: Obj, part: Obj) -> bool:
@@ -118,11 +109,7 @@ def is_built_without(model: Model, source: Expr, made: Obj, part: Obj) -> bool:
     led = [place] if place.scope is site.scope or part.through is None else [place, part.through]
     if led[-1].scope is not site.scope or not any(asked for each in led for asked in tests(each)):
         return False
-    ways = [
-        [call for _, call in step.frames]
-        for step in origins(model.flow, source, HANDED_ON, more=partial(_kept_by, model))
-        if step.expr is site
-    ]
+    ways = ways_made(model, source, site)
     return bool(ways) and all(
         any(
             isinstance(each.scope, Function)
@@ -132,6 +119,15 @@ def is_built_without(model: Model, source: Expr, made: Obj, part: Obj) -> bool:
         )
         for way in ways
     )
+
+
+def ways_made(model: Model, source: Expr, site: Call) -> list[list[Call]]:
+    """The calls by which an object comes from where it is built, of each way, innermost first."""
+    return [
+        [call for _, call in step.frames]
+        for step in origins(model.flow, source, HANDED_ON, more=partial(_kept_by, model))
+        if step.expr is site
+    ]
 
 
 def _kept_by(model: Model, step: Step) -> Iterator[Step]:

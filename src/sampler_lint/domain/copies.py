@@ -13,11 +13,13 @@ from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
 from sampler_lint.domain.epochs import EpochLoop, loops_with
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import is_chosen
 from sampler_lint.domain.programs import once_a_program, outer_stores_beside
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import WORKED, parts
+from sampler_lint.findings import Grade
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import same, self_class
+from sampler_lint.syntax.navigation import operands, same, self_class
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -135,20 +137,34 @@ def _is_within(loop: Loop, scope: Scope, stmt: Stmt | None) -> bool:
     return scope is loop.scope and stmt is not None and loop.encloses(stmt)
 
 
-def persists(model: Model, loader: Obj) -> bool:
-    """Whether a loader keeps its workers, if it has any."""
+def persists(model: Model, loader: Obj) -> Grade | None:
+    """How sure it is that a loader keeps its workers, if it has any.
+
+    Likely where who starts the program may choose that.
+    """
     given = model.flow.argument(loader, "persistent_workers")
     if loader.site is None or not has_workers(model, loader):
-        return False
+        return None
     if given is None:  # perhaps one of the options that are passed on, if there are workers
         values = model.flow.given(loader, "persistent_workers")
         told = {value.value if isinstance(value, Lit) else ... for value in values}
-        return True in told and told <= {True, None}
+        return Grade.CERTAIN if True in told and told <= {True, None} else None
     workers = model.flow.argument(loader, "num_workers")
     asked = only(model.flow, given, Hop.ASSIGNED)
-    if isinstance(asked, Compare) and workers is not None and same(asked.left, workers):
-        return asked.ops == ["Gt"]
-    return model.option(loader, "persistent_workers", False) == {True}
+    left = [each for each in operands(asked or given) if not _asks_for(each, workers)]
+    if not left or model.option(loader, "persistent_workers", False) == {True}:
+        return Grade.CERTAIN
+    return Grade.LIKELY if all(is_chosen(model, each) for each in left) else None
+
+
+def _asks_for(test: Expr, workers: Expr | None) -> bool:
+    """Whether a test is whether there are workers."""
+    return (
+        isinstance(test, Compare)
+        and workers is not None
+        and same(test.left, workers)
+        and test.ops == ["Gt"]
+    )
 
 
 @remembered

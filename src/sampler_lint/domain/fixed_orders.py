@@ -416,8 +416,10 @@ def looks_up(model: Model, dataset: Expr) -> bool:
 
 def _looks_up(model: Model, dataset: Expr) -> bool:
     """Of one that makes up its length, a pass is not over the data that it has."""
+    classes = built_classes(model, dataset)
     return (
-        _has_only_items(model, dataset)
+        classes is not None
+        and all(_has_items(model, cls) or _finds_by_number(model, cls) for cls in classes)
         and not orders_itself(model, dataset)
         and not any(
             isinstance(end.value, Const)
@@ -475,6 +477,31 @@ def _has_items(model: Model, cls: Class | str) -> bool:
     if isinstance(cls, Class):
         return any(_numbered(model, reach(model, cls, "__getitem__")))
     return cls.startswith(MAP_STYLE)
+
+
+def _finds_by_number(model: Model, cls: Class | str) -> bool:
+    """Whether an item is made of what a call finds by its number: ``self.data.load(index)``."""
+    method = model.flow.method(cls, "__getitem__")
+
+    def finds(expr: Expr) -> bool:
+        return (
+            isinstance(expr, Call)
+            and not DRAW.is_call(expr)
+            and any(depends_on(model.flow, a.value, _is_parameter, LOCAL) for a in expr.args)
+            and any(
+                depends_on(model.flow, part, _is_held, LOCAL | Hop.PART)
+                for part in (expr.func, *(arg.value for arg in expr.args))
+            )
+        )
+
+    return isinstance(method, Function) and any(
+        stmt.value is not None and depends_on(model.flow, stmt.value, finds, LOCAL | Hop.PART)
+        for stmt in method.returns
+    )
+
+
+def _is_held(expr: Expr) -> bool:
+    return isinstance(expr, Attr) and self_class(expr.value) is not None
 
 
 def _numbered(model: Model, found: Reach) -> Iterator[str]:

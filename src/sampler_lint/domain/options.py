@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.origins import Hop, origins
 from sampler_lint.analysis.values import Ext, ExtObj, Obj
 from sampler_lint.domain.concepts import CONFIG, ENVIRONMENT
 from sampler_lint.domain.model import Model
@@ -99,4 +100,16 @@ def holds_options(model: Model, expr: Expr) -> bool:
     return CONFIG.names(expr) or any(
         isinstance(value, (Ext, ExtObj)) and value.dotted.endswith(".parse_args")
         for value in model.flow.values(expr)
+    )
+
+
+def is_chosen(model: Model, expr: Expr) -> bool:
+    """Whether all that a value comes from is a setting that who starts the program chooses."""
+    found = [
+        step
+        for step in origins(model.flow, expr, Hop.ASSIGNED | Hop.CALLER | Hop.ATTRIBUTE)
+        if step.is_end
+    ]
+    return bool(found) and all(
+        isinstance(step.expr, Attr) and holds_options(model, step.expr.value) for step in found
     )

@@ -230,15 +230,15 @@ def _is_random(dotted: str) -> bool:
     return dotted.startswith(TRANSFORMS) and name.startswith(RANDOM_TRANSFORMS)
 
 
-def draw_of_copies(model: Model, dataset: Obj) -> Call | None:
-    """A draw of an item from a generator that the dataset keeps, so that each worker has a copy.
+def draw_of_copies(model: Model, part: Obj) -> Call | None:
+    """A draw from a generator that a dataset, or what it holds, keeps: each worker has a copy.
 
     None where anything that a worker runs may make or seed the generator.
     """
-    cls = dataset.cls
+    cls = part.cls
     if not isinstance(cls, Class):
         return None
-    found = reach(model, cls, "__getitem__", "__iter__")
+    found = reach(model, cls, *WORKED)
     if found.opaque or any(SEEDS_ONE.is_call(c) or RESTORES.names(c.func) for c in found.calls):
         return None
     made = {

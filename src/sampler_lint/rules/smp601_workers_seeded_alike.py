@@ -16,6 +16,7 @@ from sampler_lint.domain.workers import (
     draw_in_workers,
     draw_of_copies,
     may_be_given,
+    parts,
     seedings_alike,
     several_workers,
 )
@@ -37,11 +38,11 @@ class WorkersSeededAlike(Rule):
         training. Not reported where the seed comes from `torch.initial_seed()`, the worker's own
         seed or the epoch, and where it is not known what is drawn.
 
-        Without a `worker_init_fn`, reports an item's draw from a generator that the dataset makes
-        once and keeps (`self.rng = np.random.default_rng(0)`), and one from numpy where the
-        project's requirements allow no torch but one before 1.9, which does not seed numpy in
-        workers. Both are `likely` where who starts the program says how many workers there are,
-        and no option has a number of them by default.
+        Without a `worker_init_fn`, reports an item's draw from a generator that the dataset, or a
+        transform that it holds, makes once and keeps (`self.rng = np.random.default_rng(0)`), and
+        one from numpy where the project's requirements allow no torch but one before 1.9, which
+        does not seed numpy in workers. Both are `likely` where who starts the program says how
+        many workers there are, and no option has a number of them by default.
 
     Why is this bad?
         Workers are restarted and seeded again for each epoch, so each epoch draws the same random
@@ -145,16 +146,19 @@ def _copied(model: Model) -> Iterator[Suspect]:
         grade = several_workers(model, loader, 1)
         if grade is None or may_be_given(model, loader, "worker_init_fn"):
             continue
-        for dataset in model.passed_to(loader, "dataset"):
-            drawn = draw_of_copies(model, dataset) if isinstance(dataset, Obj) else None
+        datasets = model.passed_to(loader, "dataset")
+        for part in (part for data in datasets for part in parts(model, data)):
+            drawn = draw_of_copies(model, part) if isinstance(part, Obj) else None
             if drawn is None or drawn in seen or feeds_training(model, loader) is not True:
                 continue
+            assert isinstance(part, Obj)
             seen.add(drawn)
+            keeps = "the dataset" if part in datasets else f"`{part.name}`"
             again = ", in every epoch again" if _starts_anew(model, loader) else ""
             yield Suspect(
                 model.module_of(drawn.scope),
                 drawn,
-                "each worker draws from its own copy of a generator that the dataset keeps",
+                f"each worker draws from its own copy of a generator that {keeps} keeps",
                 why=(Related(model.place_of(loader), "loader built here"),),
                 grade=grade,
                 effect=f"all workers draw the same numbers{again}",

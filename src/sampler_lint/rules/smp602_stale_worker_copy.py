@@ -27,8 +27,8 @@ class StaleWorkerCopy(Rule):
         runs for an item reads it, and the loader was built with `persistent_workers=True`. Also
         an attribute of a transform or another object that the dataset holds, of an object that is
         the loader's `collate_fn`, and any of them in a loop that takes all its batches from one
-        iterator with workers. For `set_epoch` see
-        SMP103. Also a count that an iterable dataset moves on in its own `__iter__`
+        iterator with workers. `likely` where a setting decides whether the workers persist. For
+        `set_epoch` see SMP103. Also a count that an iterable dataset moves on in its own `__iter__`
         (`self.epoch += 1`) and seeds its draws with, where a loader with workers that do not
         persist goes over it for several epochs; only `likely` where a framework does. Not reported
         where the value is in a shared object, where the loader is rebuilt in each iteration, or
@@ -100,13 +100,18 @@ def _lost(model: Model, module: Module, found: Forgotten) -> Suspect:
 
 def _suspect(model: Model, change: Change) -> Suspect:
     is_kept = persists(model, change.loader)
-    whose = "persistent workers" if is_kept else "the workers of an iterator that is kept"
+    whose = {
+        None: "the workers of an iterator that is kept",
+        Grade.CERTAIN: "persistent workers",
+        Grade.LIKELY: "workers that a setting keeps",
+    }[is_kept]
     keeps = "kept by `persistent_workers=True`" if is_kept else "started by `iter()`"
     return Suspect(
         model.module_of(change.scope),
         change.node,
         f"`{unparse(change.node)}` does not reach the copies of `{change.dataset.name}` in {whose}",
         fix=partial(start_workers_anew, model, change.loader) if is_kept else None,
+        grade=is_kept or Grade.CERTAIN,
         effect=f"workers {keeps} read the old `{change.name}` in every epoch",
         advice="keep it in shared memory (`multiprocessing.Value`) or drop `persistent_workers`"
         if is_kept

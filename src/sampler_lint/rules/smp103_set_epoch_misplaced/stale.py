@@ -25,7 +25,7 @@ from sampler_lint.domain.stale import (
 from sampler_lint.edits.editor import Editor, Fixer, replacing
 from sampler_lint.edits.loader_fixes import start_workers_anew
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moment import binds_between
 from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import counter_around
@@ -209,13 +209,17 @@ def _by_use(model: Model, state: EpochState) -> Iterator[Store]:
 # --------------------------------------------------------------------------- worker processes
 
 
+_BY_SETTING = "workers that a setting keeps"
+
+
 def _persistent_workers(model: Model) -> Iterator[Suspect]:
     """``dataset.set_epoch`` in the main process, while the workers keep their own copies."""
-    keeping: dict[tuple[Class, Call | None], Obj] = {}
+    keeping: dict[tuple[Class, Call | None], tuple[Obj, Grade]] = {}
     for loader in model.loaders:
-        for dataset in model.passed_to(loader, "dataset") if persists(model, loader) else ():
-            if isinstance(dataset, Obj) and isinstance(dataset.cls, Class):
-                keeping[dataset.cls, dataset.site] = loader
+        grade = persists(model, loader)
+        for dataset in model.passed_to(loader, "dataset") if grade is not None else ():
+            if isinstance(dataset, Obj) and isinstance(dataset.cls, Class) and grade is not None:
+                keeping[dataset.cls, dataset.site] = loader, grade
     for call in model.epoch_setters if keeping else ():
         func = call.func
         if not isinstance(func, Attr) or func.name != "set_epoch":
@@ -223,17 +227,18 @@ def _persistent_workers(model: Model) -> Iterator[Suspect]:
         for dataset in model.flow.values(func.value):
             if not isinstance(dataset, Obj) or not isinstance(dataset.cls, Class):
                 continue
-            kept = keeping.get((dataset.cls, dataset.site))
-            if kept is None or not _read_by_workers(model, dataset.cls):
+            kept, grade = keeping.get((dataset.cls, dataset.site)) or (None, None)
+            if kept is None or grade is None or not _read_by_workers(model, dataset.cls):
                 continue
+            whose = "persistent workers" if grade is Grade.CERTAIN else _BY_SETTING
             why = (Related(model.place_of(kept), "loader built here"),)
             yield Suspect(
                 model.module_of(call.scope),
                 call,
-                f"`{unparse(func)}` does not reach the copies of `{dataset.name}` in persistent "
-                f"workers",
+                f"`{unparse(func)}` does not reach the copies of `{dataset.name}` in {whose}",
                 why=why,
                 fix=partial(start_workers_anew, model, kept),
+                grade=grade,
                 effect="workers kept by `persistent_workers=True` repeat one order in every epoch",
                 advice="share the epoch (`multiprocessing.Value`) or drop `persistent_workers`",
             )

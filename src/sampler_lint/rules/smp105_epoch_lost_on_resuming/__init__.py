@@ -27,6 +27,7 @@ from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import (
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.fixed import begin_there, count_on
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.kept import made_before
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import (
+    begun_there_again,
     cut_for_ever,
     set_back,
     skipped,
@@ -56,7 +57,9 @@ class EpochLostOnResuming(Rule):
         So is a sampler whose `__iter__` sets to 0 what `load_state_dict` has restored, before
         anything reads it, and a `set_epoch` in the loop that leaves out an argument by which a
         resumed run has told the sampler where to begin; and one that begins every later epoch
-        there, too (shown by running it from a checkpoint into the next epoch).
+        there, too (shown by running it from a checkpoint into the next epoch). Also an attribute
+        at which each pass of a sampler or dataset begins, which the code that restores a run sets,
+        and nothing sets back.
 
         Also reports a sampler or dataset whose `state_dict` leaves out a number that each pass
         adds to and seeds its order with, or (likely) is never restored where the optimizer is; a
@@ -111,6 +114,7 @@ class EpochLostOnResuming(Rule):
         yield from set_back(model)
         yield from taken_back(model)
         yield from cut_for_ever(model)
+        yield from begun_there_again(model)
         yield from made_before(model)
         yield from left_out(model)
         yield from never_saved(model)

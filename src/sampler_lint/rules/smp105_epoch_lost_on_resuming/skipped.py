@@ -9,13 +9,14 @@ from typing import NamedTuple
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only, origins, part_of, scope_of
 from sampler_lint.analysis.reaching import may_run_before
-from sampler_lint.analysis.values import Ext
+from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.batches import is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, GIVES_STATE, ITERATED, RANGES, RESTORES
 from sampler_lint.domain.epoch_calls import runs_in
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
+from sampler_lint.domain.epoch_state import reach
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops, loops_with, trains
 from sampler_lint.domain.fixed_orders import may_be_drawn_again
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import Model, own_scopes
 from sampler_lint.domain.options import looked_up
 from sampler_lint.domain.passes import Pass
 from sampler_lint.domain.programs import is_test, outer_stores_beside
@@ -53,6 +54,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Loop,
     Name,
+    Other,
     Param,
     Scope,
     Simple,
@@ -404,6 +406,84 @@ def cut_for_ever(model: Model) -> Iterator[Suspect]:
             advice="begin there once: set it back to 0 when the pass begins or ends",
             why=(Related(model.place(store.scope, store.stmt), "it is restored here"),),
         )
+
+
+def begun_there_again(model: Model) -> Iterator[Suspect]:
+    """Where a resumed run tells an object to begin, which then begins each later epoch there."""
+    for module, cls in model.classes():
+        if is_test(module) or not isinstance(model.flow.method(cls, "__iter__"), Function):
+            continue
+        own = [t.name for t, store in self_stores(own_scopes(model, cls)) if not _builds(store)]
+        for read in _begins(model, cls):
+            stores = [
+                store
+                for store in outer_stores_beside(model, read.name, cls)
+                if any(
+                    isinstance(value, Obj) and value.cls is cls
+                    for value in model.flow.values(store.target.value)
+                )
+                and not is_test(model.module_of(store.scope))
+            ]
+            told = next((store for store in stores if _restores(model, store)), None)
+            if told is None or read.name in own or any(map(_is_reset, stores)):
+                continue  # somebody sets it back
+            loops = [
+                found
+                for loader in model.loaders
+                for held in (*model.passed_to(loader, "dataset"), *model.samplers_of(loader))
+                if isinstance(held, Obj) and held.cls is cls
+                for found in loops_with(model, loader)
+            ]
+            if not loops or any(_may_turn(model, f, store) for f in loops for store in stores):
+                continue
+            yield Suspect(
+                model.module_of(told.scope),
+                told.target,
+                f"each later epoch begins at the `{read.name}` of the resumed one, too",
+                grade=Grade.CERTAIN if any(trains(model, f) for f in loops) else Grade.LIKELY,
+                effect=f"the samples that `{cls.name}` leaves out before it are not read again",
+                advice="set it back to 0 where the epoch ends",
+                why=(Related(model.place(read.scope, read), "each pass begins there"),),
+            )
+
+
+def _may_turn(model: Model, found: EpochLoop, store: Store) -> bool:
+    """Whether a turn of an epoch loop may come to a store."""
+    if store.scope is found.loop.scope:
+        return found.loop.encloses(store.stmt)
+    return store.scope in found.scopes or runs_in(model, found.loop, store.scope) is not False
+
+
+def _builds(store: Store) -> bool:
+    return store.scope.name == "__init__"
+
+
+def _is_reset(store: Store) -> bool:
+    return isinstance(store.value, Const)
+
+
+def _restores(model: Model, store: Store) -> bool:
+    """Whether a store brings back what a checkpoint holds."""
+    return RESTORES.says(getattr(store.scope, "name", None)) or (
+        store.value is not None
+        and depends_on(model.flow, store.value, partial(is_loaded, model)) is not None
+    )
+
+
+def _begins(model: Model, cls: Class) -> Iterator[Attr]:
+    """What of an object a pass begins at: ``order[self.start:]``, ``range(self.start, n)``."""
+    for function in reach(model, cls, "__iter__").functions:
+        for node in nodes_in(statements(function.body)):
+            first: Expr | None = None
+            if isinstance(node, Index) and isinstance(node.key, Other) and len(node.key.parts) == 1:
+                [first] = node.key.parts
+                until = quoted(model.module_of(function).source, node)
+                first = first if until.rstrip("] ").endswith(":") else None
+            elif isinstance(node, Call) and len(node.positional) > 1:
+                at = {"range": 0, "islice": 1}.get(last_name(node.func) or "")
+                first = node.positional[at] if at is not None else None
+            if isinstance(first, Attr) and self_class(first.value) is not None:
+                yield first
 
 
 def taken_back(model: Model) -> Iterator[Suspect]:

@@ -16,6 +16,7 @@ from sampler_lint.domain.conditions import (
     excludes,
     is_built_without,
     is_left_out,
+    ways_made,
 )
 from sampler_lint.domain.datasets import refuses_samplers
 from sampler_lint.domain.engines import evaluated_by_call
@@ -110,12 +111,12 @@ def may_drop_last(model: Model, loader: Obj) -> Expr | None:
     return model.flow.argument(loader, "drop_last")
 
 
-def drops(model: Model, given: Expr, through: Call | None) -> bool:
+def drops(model: Model, given: Expr, through: Call | None = None, *around: Call) -> bool:
     """Whether a loader is told to drop its last batch by the call of its function.
 
     A condition that is true of this loader alone says for which it is meant.
     """
-    if model.flow.constants(given, through) != {True}:
+    if model.flow.constants(given, through, *around) != {True}:
         return False
     if not isinstance(given, (Choice, Compare)):
         return True
@@ -395,20 +396,21 @@ def cut_off(model: Model) -> Iterator[Suspect]:
         for found in _passes_of(model, site):
             if found.stmt in seen or _ends_early(found.stmt) or takes_some(model, found):
                 continue
+            ways = _ways_to(model, found, None if maker is loader else maker)
+            if contradict(model, [site], [found.stmt]) or not all(
+                drops(model, given, *way) and not (way and excludes(model, way[0], site, *way[1:]))
+                for way in ways
+            ):
+                continue
             is_named = sums_up(model, found.scope, found.stmt)
-            if not (is_named or _keeps_results(model, found)) or any(
+            if not (is_named or _keeps_results(model, found, ways)) or any(
                 pass_trains(model, each)
                 and each.loader.may_be(found.loader)
                 and is_one_value(model.flow, each.source, found.source)
+                and not _is_made_apart(model, each, ways)
                 for each in (found, *_passes_of(model, site))
             ):
                 continue  # what it trains with, too, drops the last batch for that
-            through = found.loader.through
-            told = through if maker is loader else maker.through
-            if contradict(model, [site], [found.stmt]):
-                continue
-            if excludes(model, through, site) or not drops(model, given, told):
-                continue
             seen.add(found.stmt)
             may_end = _breaks(found.stmt) or is_beside_range(found)
             grade = Grade.LIKELY if may_end else Grade.CERTAIN
@@ -551,18 +553,32 @@ def _is_built_at(site: Call, values: Iterable[Value]) -> bool:
     return any(isinstance(each, Obj) and each.site is site for each in values)
 
 
-def _keeps_results(model: Model, found: Pass) -> bool:
+def _ways_to(model: Model, found: Pass, maker: Obj | None = None) -> list[list[Call]]:
+    """The calls that a loader comes through to a pass, of each way, innermost first.
+
+    Those of what puts its batches together, if that is another object.
+    """
+    site, through = found.loader.site, (maker or found.loader).through
+    made = ways_made(model, found.source, site) if maker is None and site is not None else []
+    own = [] if through is None else [through]
+    return [way for way in made if way[:1] == own] or [own]
+
+
+def _keeps_results(model: Model, found: Pass, ways: list[list[Call]]) -> bool:
     """Whether a pass only uses a model, and keeps what comes out for each batch.
 
     One that also trains, or shuffles, may be over data of which enough is left.
     """
     loader, loop = found.loader, found.stmt
     shuffle = model.argument(loader, "shuffle")
-    if not isinstance(loop, For) or not (shuffle is None or _is_off(model, loader, shuffle)):
+    if not isinstance(loop, For) or not (shuffle is None or _is_off(model, shuffle, ways)):
         return False
     if is_named_after_training(loader) or not pass_evaluates(model, found):
         return False
-    if loader.site is None or any(pass_trains(model, e) for e in _passes_of(model, loader.site)):
+    if loader.site is None or any(
+        pass_trains(model, each) and not _is_made_apart(model, each, ways)
+        for each in _passes_of(model, loader.site)
+    ):
         return False
     drawn = names_drawn(loop)
     kept = [
@@ -578,8 +594,16 @@ def _keeps_results(model: Model, found: Pass) -> bool:
     )
 
 
-def _is_off(model: Model, loader: Obj, shuffle: Expr) -> bool:
-    return model.flow.constants(shuffle, loader.through) == {False}
+def _is_made_apart(model: Model, other: Pass, ways: list[list[Call]]) -> bool:
+    """Whether another pass certainly is over what other calls had a function build."""
+    of_other = _ways_to(model, other)
+    return all(len(way) > 1 for way in (*ways, *of_other)) and not any(
+        way in of_other for way in ways
+    )
+
+
+def _is_off(model: Model, shuffle: Expr, ways: list[list[Call]]) -> bool:
+    return all(model.flow.constants(shuffle, *way) == {False} for way in ways)
 
 
 def _passes_of(model: Model, site: Call) -> list[Pass]:

@@ -370,8 +370,20 @@ class Tree:
     def _run(self, rule: Rule) -> Iterator[_Told]:
         seen: set[tuple[str, str, object, object]] = set()
         for suspect in _certain_first(self._suspects(rule, self.model, set())):
+            if self._is_dead(rule.code, suspect):
+                continue
             self._suspected.append((rule, suspect))
             yield from self._told_of(rule, suspect, seen)
+
+    def _is_dead(self, code: str, suspect: Suspect) -> bool:
+        """Whether the place is in what nothing of its program uses, so that nobody meets it."""
+        from sampler_lint.domain.launches import launches
+
+        module, node = suspect.module, suspect.start
+        if not launches(self.model).is_dead_at(module, node.row):
+            return False
+        self.model.silent(code, module.facts, node, "nothing in the program uses what it is in")
+        return True
 
     def _told_of(
         self, rule: Rule, suspect: Suspect, seen: set[tuple[str, str, object, object]]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.programs import ProgramFiles, program_files
+from sampler_lint.domain.programs import ProgramFiles, imported_files, program_files
 from sampler_lint.limits import MOST_FOLDERS
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
@@ -119,6 +119,14 @@ class Launches:
         """
         module = self._project.module_of(scope)
         return not is_installable(self._project, module) and self.is_idle(scope)
+
+    def is_dead_at(self, module: Module, row: int) -> bool:
+        """The same of what stands in a row of a file."""
+        return any(
+            self.is_dead(define.what)
+            for define in _definitions(module.facts).values()
+            if define.row <= row <= define.end_row
+        )
 
     def is_idle(self, scope: Scope) -> bool:
         """Whether an application holds the scope in a part that it never uses, whoever else may."""
@@ -294,9 +302,29 @@ class Launches:
         spelled = {name for name, gives in imported.items() if gives}
         if not spelled and (imported or _is_imported(module, part.name)):
             return False  # Something else of that name.
+        if not spelled and not self._may_reach(module, part):
+            return False
         spelled = {*(spelled or {part.name}), f".{part.name}"}
         self._project.look_up(spelled)
         return not spelled.isdisjoint(_mentioning(module))
+
+    def _may_reach(self, module: Module, part: Part) -> bool:
+        """Whether the imports of a file lead to the part's, or may: by a name not found, or made.
+
+        Else what it says of that name is another's: ``model.train()``.
+        """
+        leading = {part.path, *self._files.leading_to(part.path)}
+        if module.path in leading or self._project.says(module.path, b"import_module"):
+            return True
+        if any(path in leading for path, _ in imported_files(self._files.model, module)):
+            return True
+        stem = os.path.splitext(os.path.basename(part.path))[0]
+        imports = [(name, level) for _, (name, _, level) in module.facts.imports]
+        return any(
+            (name or "").rpartition(".")[2] == stem
+            and self._project.imports.find(name or "", module, level) is None
+            for name, level in [*imports, *module.facts.star_imports]
+        )
 
     def _gives(self, path: str, part: Part) -> bool:
         """Whether the name is that of the part, imported from the file ``path``."""

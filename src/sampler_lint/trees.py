@@ -376,14 +376,21 @@ class Tree:
             yield from self._told_of(rule, suspect, seen)
 
     def _is_dead(self, code: str, suspect: Suspect) -> bool:
-        """Whether the place is in what nothing of its program uses, so that nobody meets it."""
+        """Whether nobody meets the place: nothing of its program uses it, or a setting is off."""
         from sampler_lint.domain.launches import launches
+        from sampler_lint.domain.settled import never_runs
+        from sampler_lint.syntax.nodes import Call, Stmt
 
         module, node = suspect.module, suspect.start
-        if not launches(self.model).is_dead_at(module, node.row):
-            return False
-        self.model.silent(code, module.facts, node, "nothing in the program uses what it is in")
-        return True
+        place = node if isinstance(node, (Call, Stmt)) else getattr(node, "stmt", None)
+        reason = None
+        if launches(self.model).is_dead_at(module, node.row):
+            reason = "nothing in the program uses what it is in"
+        elif place is not None and never_runs(self.model, place):
+            reason = "a test above it, or above each call of its function, leaves it out"
+        if reason is not None:
+            self.model.silent(code, module.facts, node, reason)
+        return reason is not None
 
     def _told_of(
         self, rule: Rule, suspect: Suspect, seen: set[tuple[str, str, object, object]]

@@ -292,7 +292,7 @@ class Launches:
         if module is None or _definition(module, part.name) is not None:
             return False
         # An import alone uses nothing; a list of names may be what others are offered.
-        if part.name in _literals(module.facts):
+        if part.name in _literals(module.facts) and self._may_reach(module, part):
             return True
         imported = {
             part.name if local == "*" else local: self._gives(target, part)
@@ -531,6 +531,8 @@ def _looks_up_names(project: Project, module: Module) -> bool:
     for call in module.facts.all_calls:
         name = last_name(call.func)
         if name in {"globals", "import_module", "__subclasses__"}:
+            return True
+        if name == "eval" and isinstance(call.func, Name):
             return True
         owner = call.positional[0] if name in {"getattr", "vars"} and call.positional else None
         if isinstance(owner, Name) and any(

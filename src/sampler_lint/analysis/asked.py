@@ -169,7 +169,7 @@ def upright(asked: tuple[Expr, bool]) -> tuple[Expr, bool]:
 
 
 def refuses(asked: Call | Attr | Name) -> bool:
-    """Whether it is asked by an ``if`` that ends with an error: something else was meant to come."""
+    """Whether an ``if`` that ends with an error asks it: something else was meant to come."""
     stmt = asked.stmt
     return isinstance(stmt, If) and isinstance(stmt.body[-1], Raise)
 

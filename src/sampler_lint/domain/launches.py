@@ -40,6 +40,7 @@ from sampler_lint.syntax.nodes import (
     If,
     Import,
     Imported,
+    Index,
     ModuleFacts,
     Name,
     Scope,
@@ -120,10 +121,10 @@ class Launches:
         module = self._project.module_of(scope)
         return not is_installable(self._project, module) and self.is_idle(scope)
 
-    def is_dead_at(self, module: Module, row: int) -> bool:
-        """The same of what stands in a row of a file."""
+    def is_idle_at(self, module: Module, row: int) -> bool:
+        """Whether what stands in a row of a file is in a part that is idle."""
         return any(
-            self.is_dead(define.what)
+            self.is_idle(define.what)
             for define in _definitions(module.facts).values()
             if define.row <= row <= define.end_row
         )
@@ -193,6 +194,7 @@ class Launches:
         others = (path for path in self._project.files if path not in using)
         return (
             (looked_up and any(self._looks_up_names(path) for path in leading))
+            or any(self._evaluates(path) for path in self._called(part, leading))
             or any(self._names(path, part) for path in others)
             or self._is_configured(part)
         )
@@ -253,6 +255,16 @@ class Launches:
             known = module is not None and _looks_up_names(self._project, module)
             self._looking_up[path] = known
         return known
+
+    def _evaluates(self, path: str) -> bool:
+        """Whether a file makes something of a text that may name whatever it has imported."""
+        module = self._files.module(path)
+        return module is not None and any(
+            isinstance(call.func, Name)
+            and call.func.id == "eval"
+            and not all(isinstance(arg.value, Const) for arg in call.args)
+            for call in module.facts.all_calls
+        )
 
     def _is_configured(self, part: Part) -> bool:
         """Whether a file of settings says the name: hydra and others build what that names."""
@@ -532,9 +544,9 @@ def _looks_up_names(project: Project, module: Module) -> bool:
         name = last_name(call.func)
         if name in {"globals", "import_module", "__subclasses__"}:
             return True
-        if name == "eval" and isinstance(call.func, Name):
-            return True
         owner = call.positional[0] if name in {"getattr", "vars"} and call.positional else None
+        if isinstance(owner, Index) and last_name(owner.value) == "modules":
+            return True  # ``sys.modules[__name__]``
         if isinstance(owner, Name) and any(
             isinstance(binding.payload, Imported)
             and project.imports.find(binding.payload.whole, module, binding.payload.level)

@@ -370,8 +370,30 @@ class Tree:
     def _run(self, rule: Rule) -> Iterator[_Told]:
         seen: set[tuple[str, str, object, object]] = set()
         for suspect in _certain_first(self._suspects(rule, self.model, set())):
+            if self._is_dead(rule.code, suspect):
+                continue
             self._suspected.append((rule, suspect))
             yield from self._told_of(rule, suspect, seen)
+
+    def _is_dead(self, code: str, suspect: Suspect) -> bool:
+        """Whether nobody meets the place: nothing of its program uses it, or a setting is off."""
+        from sampler_lint.domain.launches import is_installable, launches
+        from sampler_lint.domain.settled import never_runs
+        from sampler_lint.syntax.nodes import Call, Stmt
+
+        module, node = suspect.module, suspect.start
+        place = node if isinstance(node, (Call, Stmt)) else getattr(node, "stmt", None)
+        reason = None
+        if launches(self.model).is_idle_at(module, node.row):
+            if is_installable(self.project, module):
+                suspect.grade = Grade.LIKELY  # who installs the package may use it
+            else:
+                reason = "nothing in the program uses what it is in"
+        elif place is not None and never_runs(self.model, place):
+            reason = "a test above it, or above each call of its function, leaves it out"
+        if reason is not None:
+            self.model.silent(code, module.facts, node, reason)
+        return reason is not None
 
     def _told_of(
         self, rule: Rule, suspect: Suspect, seen: set[tuple[str, str, object, object]]

@@ -17,6 +17,7 @@ from sampler_lint.syntax.navigation import children, expressions, leaves, same
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
+    Attr,
     Call,
     Choice,
     Class,
@@ -119,7 +120,7 @@ def is_kept_out(flow: Calls, place: Stmt | Call, given: Expr, value: Value) -> b
         if (
             is_one_of is (answer is not asked.is_yes)
             and not _comes_later(flow, tested, given, value)
-            and not _refuses(asked.call)
+            and not refuses(asked.call)
         ):
             return True
     return False
@@ -165,8 +166,9 @@ def upright(asked: tuple[Expr, bool]) -> tuple[Expr, bool]:
     return test, answer
 
 
-def _refuses(test: Call) -> bool:
-    stmt = test.stmt
+def refuses(asked: Call | Attr | Name) -> bool:
+    """Whether an ``if`` that ends with an error asks it: something else was meant to come."""
+    stmt = asked.stmt
     return isinstance(stmt, If) and isinstance(stmt.body[-1], Raise)
 
 

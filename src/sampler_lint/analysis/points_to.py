@@ -145,19 +145,21 @@ class Flow(Calls):
             self._on(self._expr(expr.left), merge)
             return
         sides = (expr.left, expr.right)
-        is_list = any(isinstance(side, (Seq, Comp)) for side in sides)
-        if expr.op != "Add" or not (is_list or any(map(_is_text, sides))):
+        lists = [side for side in sides if isinstance(side, (Seq, Comp))]
+        if expr.op != "Add" or not (lists or any(map(_is_text, sides))):
             self._add(var, unknown)
             return
         joined = Comp.at(expr)
         joined.kind, joined.elements = "list", [_any_of(side) for side in sides]
         joined.iters, joined.tests, joined.table = [], [], None
+        for side in lists:
+            joined.scope = side.scope
 
         def add(left: Value, right: Value) -> None:
             texts = [side.value for side in (left, right) if isinstance(side, Lit)]
             known = len(texts) == 2 and all(isinstance(text, str) for text in texts)
             both = Lit("".join(texts), "str") if known else unknown
-            are_lists = isinstance(left, Pack) and isinstance(right, Pack)
+            are_lists = bool(lists) and isinstance(left, Pack) and isinstance(right, Pack)
             self._add(var, Pack(joined) if are_lists else both)
 
         self._on(

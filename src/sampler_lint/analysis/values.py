@@ -319,6 +319,6 @@ def made_in(value: Value) -> Scope | None:
     """The scope in which an object or a container is made."""
     if isinstance(value, Obj):
         return value.site.scope if value.site is not None else None
-    if isinstance(value, (Pack, Table)) and not isinstance(value.node, Comp):
+    if isinstance(value, (Pack, Table)):
         return value.node.scope
     return None

@@ -12,6 +12,7 @@ from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ExtObj, Lit, Obj
 from sampler_lint.domain.concepts import EPOCH, EVALUATES, INFERS, TRAINS
+from sampler_lint.domain.conditions import told_what_for
 from sampler_lint.domain.engines import run_over
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import Model
@@ -293,8 +294,12 @@ def trains(model: Model, found: EpochLoop) -> bool:
 
     Evidence is sought from the pass outwards along the calls that lead to it: an optimizer that
     steps, or a model that is only tested. Where there is none (an engine that is not known does
-    the step), names decide, unless another pass of the loop is seen to train.
+    the step), names decide, unless another pass of the loop is seen to train. What is built where
+    it is told to be for evaluation is not what a loop over it trains with.
     """
+    site = found.inner.loader.site
+    if site is not None and told_what_for(site) is False:
+        return False
     around = sampler_around(model, found.loop.scope)
     if around is not None:
         return any(

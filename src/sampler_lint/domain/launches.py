@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.programs import ProgramFiles, program_files
+from sampler_lint.domain.programs import ProgramFiles, imported_files, program_files
 from sampler_lint.limits import MOST_FOLDERS
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
@@ -40,6 +40,7 @@ from sampler_lint.syntax.nodes import (
     If,
     Import,
     Imported,
+    Index,
     ModuleFacts,
     Name,
     Scope,
@@ -120,6 +121,14 @@ class Launches:
         module = self._project.module_of(scope)
         return not is_installable(self._project, module) and self.is_idle(scope)
 
+    def is_idle_at(self, module: Module, row: int) -> bool:
+        """Whether what stands in a row of a file is in a part that is idle."""
+        return any(
+            self.is_idle(define.what)
+            for define in _definitions(module.facts).values()
+            if define.row <= row <= define.end_row
+        )
+
     def is_idle(self, scope: Scope) -> bool:
         """Whether an application holds the scope in a part that it never uses, whoever else may."""
         part = self._part(scope)
@@ -185,6 +194,7 @@ class Launches:
         others = (path for path in self._project.files if path not in using)
         return (
             (looked_up and any(self._looks_up_names(path) for path in leading))
+            or any(self._evaluates(path) for path in self._called(part, leading))
             or any(self._names(path, part) for path in others)
             or self._is_configured(part)
         )
@@ -246,6 +256,16 @@ class Launches:
             self._looking_up[path] = known
         return known
 
+    def _evaluates(self, path: str) -> bool:
+        """Whether a file makes something of a text that may name whatever it has imported."""
+        module = self._files.module(path)
+        return module is not None and any(
+            isinstance(call.func, Name)
+            and call.func.id == "eval"
+            and not all(isinstance(arg.value, Const) for arg in call.args)
+            for call in module.facts.all_calls
+        )
+
     def _is_configured(self, part: Part) -> bool:
         """Whether a file of settings says the name: hydra and others build what that names."""
         word = re.compile(rb"\b%b\b" % part.name.encode())
@@ -284,7 +304,7 @@ class Launches:
         if module is None or _definition(module, part.name) is not None:
             return False
         # An import alone uses nothing; a list of names may be what others are offered.
-        if part.name in _literals(module.facts):
+        if part.name in _literals(module.facts) and self._may_reach(module, part):
             return True
         imported = {
             part.name if local == "*" else local: self._gives(target, part)
@@ -294,9 +314,29 @@ class Launches:
         spelled = {name for name, gives in imported.items() if gives}
         if not spelled and (imported or _is_imported(module, part.name)):
             return False  # Something else of that name.
+        if not spelled and not self._may_reach(module, part):
+            return False
         spelled = {*(spelled or {part.name}), f".{part.name}"}
         self._project.look_up(spelled)
         return not spelled.isdisjoint(_mentioning(module))
+
+    def _may_reach(self, module: Module, part: Part) -> bool:
+        """Whether the imports of a file lead to the part's, or may: by a name not found, or made.
+
+        Else what it says of that name is another's: ``model.train()``.
+        """
+        leading = {part.path, *self._files.leading_to(part.path)}
+        if module.path in leading or self._project.says(module.path, b"import_module"):
+            return True
+        if any(path in leading for path, _ in imported_files(self._files.model, module)):
+            return True
+        stem = os.path.splitext(os.path.basename(part.path))[0]
+        imports = [(name, level) for _, (name, _, level) in module.facts.imports]
+        return any(
+            (name or "").rpartition(".")[2] == stem
+            and self._project.imports.find(name or "", module, level) is None
+            for name, level in [*imports, *module.facts.star_imports]
+        )
 
     def _gives(self, path: str, part: Part) -> bool:
         """Whether the name is that of the part, imported from the file ``path``."""
@@ -505,6 +545,8 @@ def _looks_up_names(project: Project, module: Module) -> bool:
         if name in {"globals", "import_module", "__subclasses__"}:
             return True
         owner = call.positional[0] if name in {"getattr", "vars"} and call.positional else None
+        if isinstance(owner, Index) and last_name(owner.value) == "modules":
+            return True  # ``sys.modules[__name__]``
         if isinstance(owner, Name) and any(
             isinstance(binding.payload, Imported)
             and project.imports.find(binding.payload.whole, module, binding.payload.level)

@@ -135,7 +135,7 @@ class ProgramFiles:
                 return
         module = project.module_at(path)
         if module is not None:
-            yield from (found for found, _ in _imports(self.model, module))
+            yield from (found for found, _ in imported_files(self.model, module))
 
     def _content(self, path: str) -> bytes:
         known = self._contents.get(path)
@@ -434,12 +434,12 @@ def _importers(model: Model) -> dict[tuple[str, str | None], list[Module]]:
     known: dict[tuple[str, str | None], list[Module]] = {}
     for other in model.modules:
         if not is_test(other):
-            for imported in _imports(model, other):
+            for imported in imported_files(model, other):
                 known.setdefault(imported, []).append(other)
     return known
 
 
-def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
+def imported_files(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
     """The files of the tree that a file imports, and what from each; None for all of it."""
     imports = [Imported(name, None, level) for name, level in module.facts.star_imports]
     imports += [imported for _, imported in module.facts.imports]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from sampler_lint.analysis.asked import tests, upright
+from sampler_lint.analysis.asked import refuses, tests, upright
 from sampler_lint.analysis.named_stores import may_spell
 from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test, program_files, stores_beside
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
-from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.navigation import owner_of, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
+    Binding,
     Call,
     Choice,
     Class,
@@ -23,6 +24,8 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    ModuleFacts,
+    Name,
     Scope,
     Stmt,
     While,
@@ -43,13 +46,14 @@ def is_ruled_out(model: Model, place: Stmt | Call) -> bool:
     """Whether a test on the way to a place asks for what the code above it has settled otherwise.
 
     ``args.distributed = False`` above ``if args.distributed:``, or the same within ``if not
-    args.distributed:``.
+    args.distributed:``. ``BALANCE = False`` at the top of the file, where nothing else sets it.
     """
     return any(
-        _settled(model, part) is (not said)
+        (_settled(model, part) if isinstance(part, Attr) else _kept_by_file(model, part))
+        is (not said)
         for test, answer in tests(place)
         for part, said in _parts(test, answer)
-        if isinstance(part, Attr)
+        if isinstance(part, (Attr, Name)) and not refuses(part)
     )
 
 
@@ -128,6 +132,19 @@ def _written_once(model: Model, read: Attr) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _kept_by_file(model: Model, read: Name) -> bool | None:
+    """Whether a variable of a file is true that is set once, to what it is, and by nothing else."""
+    owner = owner_of(read)
+    if not isinstance(owner, ModuleFacts):
+        return None
+    match owner.bindings[read.id]:
+        case [Binding(how="assign", path=(), value=Const(value=bool() as value))]:
+            by_name = any(not scope.called.isdisjoint(_SETS_ANY) for scope in owner.scopes)
+            is_set = by_name or model.project.stores_near(read.id, read.scope)
+            return None if is_set else value
+    return None
+
+
 @remembered
 def _constant_in(model: Model, cls: Class, name: str) -> bool | None:
     """Whether a class that nothing derives from or tells anything else says yes to a setting."""
@@ -155,6 +172,8 @@ def _constant_in(model: Model, cls: Class, name: str) -> bool | None:
     return bool(value.value)
 
 
+#: Calls by which a file may set whatever is named to it at its top level.
+_SETS_ANY = frozenset({"exec", "globals", "locals", "vars"})
 #: How a program may set whatever is named to it on an object.
 _TELL_ALL = ("__dict__", "vars(", "namespace=")
 

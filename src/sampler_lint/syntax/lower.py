@@ -638,7 +638,7 @@ class _Extractor:
 
     def comp(self, node: Any) -> Expr:
         comp = _at(Comp(), node)
-        comp.kind = type(node).__name__
+        comp.kind, comp.scope = type(node).__name__, self.scope
         comp.iters, comp.tests = [], []
         for generator in node.generators:
             source = self.expr(generator.iter)

@@ -214,6 +214,7 @@ class Comp(Expr):
     tests: list[Expr]
     table: Map | None
     """Of a dict: the display of one of its entries."""
+    scope: Scope
 
 
 @slotted

@@ -16,7 +16,6 @@ from sampler_lint.domain.draws import draw_of_process, seeded
 from sampler_lint.domain.escape import is_for_nothing
 from sampler_lint.domain.evaluated import data, only_evaluates
 from sampler_lint.domain.fixed_orders import is_asked_to_draw, order_of_items
-from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle
@@ -123,7 +122,7 @@ class SeedNotPassed(Rule):
             if is_test(module):
                 continue
             unheard = _unheard(model, sampler)
-            if unheard is not None and not launches(model).is_dead(site.scope):
+            if unheard is not None:
                 seen.add(site)
                 yield unheard
                 continue
@@ -137,9 +136,9 @@ class SeedNotPassed(Rule):
             source = _source(model, module, site, is_passed_on=bool(fixed.unpassed))
             if source is None or _seeded_later(model, module, sampler):
                 continue
-            if launches(model).is_dead(site.scope) or _is_left_over(model, sampler):
+            if _is_left_over(model, sampler) or is_left_out(model, site):
                 continue
-            if is_left_out(model, site) or _is_refused(model, sampler):
+            if _is_refused(model, sampler):
                 continue
             seen.add(site)
             suspect = _suspect(model, module, sampler, fixed, source)
@@ -160,7 +159,7 @@ def _by_generators(model: Model) -> Iterator[Suspect]:
         if is_test(module) or only_evaluates(model, user):
             continue
         source = _source(model, module, user.site, is_passed_on=False)
-        if source is None or launches(model).is_dead(user.site.scope):
+        if source is None:
             continue
         seen.add(fixed.seed)
         yield _literal_seed(model, user, fixed, source)

@@ -11,7 +11,6 @@ from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.epochs import pass_evaluates, pass_trains
-from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes
 from sampler_lint.domain.programs import in_test_function
@@ -122,8 +121,8 @@ class EvaluationPadding(Rule):
                 continue
             if sampler.site is not None and _asks_for_rest(model, sampler.site.scope):
                 continue  # it is known what is counted twice, and told
-            if in_test_function(model, found.scope) or launches(model).is_dead(found.scope):
-                continue  # it counts to compare with what it expects, or nothing runs it
+            if in_test_function(model, found.scope):
+                continue  # it counts to compare with what it expects
             if pass_trains(model, found) or not ways_with(model, found, sampler):
                 continue
             if takes_one(found) or takes_some(model, found):

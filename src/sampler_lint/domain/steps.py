@@ -281,9 +281,16 @@ def _is_handed_optimizer(model: Model, call: Call) -> bool:
         len(call.args) > 1
         and not model.flow.callees(call)
         and any(
-            isinstance(value, ExtObj) and value.dotted.startswith(_OPTIMIZERS)
+            _is_optimizer(model, arg.value)
             for arg in call.args[1:]
             if isinstance(arg.value, (Name, Attr))
-            for value in flat(model, flat(model, model.flow.values(arg.value), dicts=True))
         )
     )
+
+
+def _is_optimizer(model: Model, expr: Name | Attr) -> bool:
+    """Whether it is one of torch, or read for the groups of parameters that only these have."""
+    return any(
+        isinstance(value, ExtObj) and value.dotted.startswith(_OPTIMIZERS)
+        for value in flat(model, flat(model, model.flow.values(expr), dicts=True))
+    ) or any(read.name == "param_groups" and same(read.value, expr) for read in expr.scope.reads)

@@ -140,7 +140,7 @@ def _numbered(found: Pass) -> Iterator[tuple[list[Expr], set[str]]]:
     if isinstance(loop, For):
         counted = [s.target for s in statements(loop.body) if isinstance(s, AugAssign)]
         numbers = {dotted(each) for each in counted} - {None}
-        if _counts(loop.iter) and isinstance(loop.target, Seq):
+        if counts(loop.iter) and isinstance(loop.target, Seq):
             numbers |= {dotted(each) for each in loop.target.items[:1]} - {None}
         for each in statements(loop.body):
             if isinstance(each, Assign) and isinstance(each.value, Call):
@@ -150,7 +150,7 @@ def _numbered(found: Pass) -> Iterator[tuple[list[Expr], set[str]]]:
                     numbers |= {*map(dotted, each.targets)} - {None}
         yield list(nodes_in(statements([loop]))), {each for each in numbers if each}
     for comp in (part for whole in expressions(loop) for part in walk(whole)):
-        if isinstance(comp, Comp) and any(map(_counts, comp.iters)):
+        if isinstance(comp, Comp) and any(map(counts, comp.iters)):
             bound = found.scope.bindings.items()
             own = {
                 name
@@ -161,7 +161,7 @@ def _numbered(found: Pass) -> Iterator[tuple[list[Expr], set[str]]]:
             yield list(walk(comp)), own
 
 
-def _counts(source: Expr) -> bool:
+def counts(source: Expr) -> bool:
     """Whether it goes over batches with their numbers."""
     for call in walk(source):
         name = last_name(call.func) if isinstance(call, Call) else None

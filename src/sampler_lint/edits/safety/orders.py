@@ -9,6 +9,7 @@ from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.places import goes_by_places
+from sampler_lint.edits.safety.leaving import leaves_items
 from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
 from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
@@ -102,6 +103,7 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
         or _goes_beside(model, found)
         or sets_beside(model, found)
         or is_looked_at(model, found)
+        or leaves_items(model, found)
     ]
 
 

@@ -1,0 +1,449 @@
+"""Whether a turn of an epoch loop leaves more of what it has read than training makes of it.
+
+Asked the other way round than for a list of harms: what a turn reads may go into the model, into
+sums, and into what the turn itself makes anew. An item, or a list of items, that outlives the turn
+(kept, or written to a file) has a place there which another order gives to another sample; and so
+has what lasts and is taken by the number of a batch. All that is not known to be of the former
+kind is of the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.values import Ext, Obj
+from sampler_lint.domain.concepts import EPOCH, LOGS, LOOKS, WRITES
+from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import loops_of
+from sampler_lint.domain.places import counts
+from sampler_lint.domain.steps import steps
+from sampler_lint.limits import DEEPEST_CALLS
+from sampler_lint.syntax.navigation import children, leaves, self_class, statements, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    AugAssign,
+    Bin,
+    Call,
+    Comp,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    Index,
+    Loop,
+    Map,
+    Name,
+    Scope,
+    Seq,
+    Stmt,
+    With,
+    dotted,
+    last_name,
+)
+
+
+class _Kind(Enum):
+    """What a value has to do with the order in which a turn has read its samples."""
+
+    ITEM = "of a batch as it was read"
+    MADE = "made of it by what learns"
+    NUMBER = "the number of a batch"
+    REST = "the remainder of such a number"
+    PLACE = "what lasts, at the place of such a number"
+
+
+_OF_BATCH = frozenset({_Kind.ITEM, _Kind.MADE})
+_NUMBERS = frozenset({_Kind.NUMBER, _Kind.REST, _Kind.PLACE})
+#: By which a list gets one more at a place of its own, and a set one that has none.
+_APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
+_ADDS = frozenset({"add", "update"})
+_JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
+#: What is known of a batch without looking at its samples.
+_SHAPES = frozenset({"device", "dim", "dtype", "ndim", "numel", "shape", "size"})
+#: By which all items of a list come to one value, whatever their order.
+_SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std", "sum", "var"})
+_FUNCTIONS = ("builtins.", "itertools.", "math.", "numpy.", "torch.")
+
+
+def leaves_items(model: Model, found: EpochLoop) -> bool:
+    """Whether a turn leaves items to what comes after it, or goes by their numbers."""
+    loop, inner = found.loop, found.inner
+    return any(
+        _Turn(
+            *(model, inner.loader, scope, {}, 0),
+            loop=loop if scope is loop.scope else None,
+        ).leaves_any()
+        for scope in found.scopes
+    )
+
+
+class _Turn:
+    """What one scope does, in a turn or in what a turn calls, with what it is given or reads."""
+
+    def __init__(
+        self,
+        model: Model,
+        loader: Obj,
+        scope: Scope,
+        given: dict[str, _Kind],
+        depth: int,
+        *,
+        loop: Loop | None = None,
+        lasting: frozenset[str] = frozenset(),
+    ) -> None:
+        self.model, self.loader, self.scope, self.depth = model, loader, scope, depth
+        self.loop, self.lasting = loop, lasting
+        self.kinds = dict(given)
+        """The kinds of the variables."""
+        self.lists: dict[str, _Kind] = {}
+        """Those that hold the items of a pass, one after the other."""
+        self.joined: set[str] = set()
+        """Those of them that are no list of losses or the like: they hold what each sample gave."""
+        self.stmts: list[Stmt] = [*statements(scope.body if loop is None else [loop])]
+        inside = {*self.stmts}
+        self.calls = [call for call in scope.calls if call.stmt in inside]
+        self.turn = {dotted(p) for p in walk(loop.target)} if isinstance(loop, For) else set()
+        self._results: dict[tuple[Call, tuple[tuple[str, _Kind], ...]], _Kind | None] = {}
+        self.harm = False
+        self.fresh = self._made_anew()
+        before: tuple[int, ...] = ()
+        while before != (now := (len(self.kinds), len(self.lists), len(self.joined))):
+            before = now
+            self._follow()
+
+    def _made_anew(self) -> set[str]:
+        """The names that the turn, or the function, gives a value of its own before it uses it."""
+        made: set[str] = set()
+        for stmt in self.stmts:
+            targets: list[Expr] = stmt.targets if isinstance(stmt, Assign) else []
+            if isinstance(stmt, For):
+                targets = [stmt.target]
+            elif isinstance(stmt, With):
+                targets = [each for _, each in stmt.items if each is not None]
+            made |= {name for each in targets for p in _flat(each) if (name := dotted(p))}
+        return made
+
+    # -- what a value is
+
+    def kind(self, expr: Expr) -> _Kind | None:
+        """What an expression has to do with the order; None if nothing is known to."""
+        name = dotted(expr)
+        if name is not None and name in self.kinds:
+            return self.kinds[name]
+        if isinstance(expr, Call):
+            return self._of_call(expr)
+        if isinstance(expr, Attr):
+            return None if expr.name in _SHAPES else self.kind(expr.value)
+        if isinstance(expr, Index):
+            return self._of_entry(expr)
+        if isinstance(expr, Comp):
+            return self._together([self.kind(each) for each in expr.elements])
+        found = [self.kind(each) for each in children(expr)]
+        if isinstance(expr, Compare) and {*expr.ops} & {"In", "NotIn"}:
+            if self.kind(expr.left) is _Kind.NUMBER and self.lasts(expr.rights[0]):
+                return _Kind.PLACE
+        kind = self._together(found)
+        if isinstance(expr, Bin) and expr.op == "Mod" and kind is _Kind.NUMBER:
+            return _Kind.REST
+        if isinstance(expr, (Bin, Compare)) and _Kind.PLACE in found and {*found} & _OF_BATCH:
+            self.harm = True
+        return kind
+
+    def _together(self, found: list[_Kind | None]) -> _Kind | None:
+        order = (_Kind.MADE, _Kind.ITEM, _Kind.PLACE, _Kind.NUMBER, _Kind.REST)
+        return next((kind for kind in order if kind in found), None)
+
+    def _over(self, iters: list[Expr]) -> _Kind | None:
+        """What a comprehension goes over: the loader, or what was read of it."""
+        if any(self._gives_batches(part) for each in iters for part in walk(each)):
+            return _Kind.ITEM
+        return self._together([self.kind(each) for each in iters])
+
+    def _gives_batches(self, expr: Expr) -> bool:
+        is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site
+        return is_named and self.loader in self.model.flow.values(expr)
+
+    def _of_entry(self, expr: Index) -> _Kind | None:
+        key, held = self.kind(expr.key), self.kind(expr.value)
+        names = {dotted(part) for part in walk(expr.key)} - {None}
+        if key is _Kind.NUMBER and held is None and not names & self.turn:
+            return _Kind.PLACE if self.lasts(expr.value) else None
+        return held or (_Kind.ITEM if key is _Kind.ITEM else None)
+
+    def _of_call(self, call: Call) -> _Kind | None:
+        name = last_name(call.func)
+        args = [self.kind(arg.value) for arg in call.args]
+        owner = self.kind(call.func.value) if isinstance(call.func, Attr) else None
+        if LOOKS.is_call(call) or name in _SHAPES:
+            return None
+        if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
+            return None
+        callees = self.model.flow.callees(call) if self.depth < DEEPEST_CALLS else []
+        if callees and (any(args) or owner):
+            return self._together([self._result(call, each) for each in callees])
+        if owner is not None:
+            return self._together([owner, *args])
+        kind = self._together(args)
+        is_function = all(
+            isinstance(value, Ext) and value.dotted.startswith(_FUNCTIONS)
+            for value in self.model.flow.values(call.func)
+        )
+        if _Kind.PLACE in args and {*args} & _OF_BATCH:
+            self.harm = True
+        if kind in _OF_BATCH and not is_function and name not in {"int", "float", "list", "tuple"}:
+            return _Kind.MADE
+        return kind if kind in _OF_BATCH or is_function else None
+
+    def _result(self, call: Call, callee: Function) -> _Kind | None:
+        """What a function of the program gives for what it is given here; what it does is seen."""
+        given: dict[str, _Kind] = {}
+        lasting: set[str] = set()
+        for param in callee.params:
+            value = passed(callee, param, call)
+            if isinstance(value, Expr):
+                if (kind := self.kind(value)) is not None:
+                    given[param.name] = kind
+                elif isinstance(value, (Name, Attr)) and self.lasts(value):
+                    lasting.add(param.name)
+        key = call, tuple(given.items())
+        if given and key not in self._results:
+            self._results[key] = None
+            inner = _Turn(
+                *(self.model, self.loader, callee, given, self.depth + 1),
+                lasting=frozenset(lasting),
+            )
+            self.harm |= inner.leaves_any()
+            found = [inner.kind(each.value) for each in callee.returns if each.value is not None]
+            self._results[key] = self._together(found)
+        return self._results.get(key)
+
+    # -- what holds what
+
+    def list_of(self, expr: Expr) -> _Kind | None:
+        """What is listed in an expression, item by item, in the order in which it was read."""
+        name = dotted(expr)
+        if name is not None and name in self.lists:
+            return self.lists[name]
+        if isinstance(expr, Comp) and expr.kind != "GeneratorExp":
+            return self.kind(expr) if self._over(expr.iters) in _OF_BATCH else None
+        if isinstance(expr, (Seq, Map)):
+            return self._together([self.list_of(each) for each in children(expr)])
+        if isinstance(expr, Call):
+            if last_name(expr.func) in _SUMS | LOOKS.called:
+                return None
+            owner = [expr.func.value] if isinstance(expr.func, Attr) else []
+            parts = [*owner, *(arg.value for arg in expr.args)]
+            return self._together([self.list_of(each) for each in parts])
+        if isinstance(expr, (Attr, Index)) and getattr(expr, "name", "") not in _SHAPES:
+            return self.list_of(expr.value)
+        return None
+
+    def _is_of_samples(self, expr: Expr) -> bool:
+        """Whether a list has something of each sample, as it was read or as it came out."""
+        kind = self.list_of(expr)
+        joins = any(
+            isinstance(part, Call) and last_name(part.func) in _JOINS for part in walk(expr)
+        )
+        return kind is _Kind.ITEM or (kind is not None and (joins or self._is_joined(expr)))
+
+    def _is_joined(self, expr: Expr) -> bool:
+        return any(dotted(part) in self.joined for part in walk(expr))
+
+    def lasts(self, expr: Expr) -> bool:
+        """Whether what an expression names outlives the turn: nobody makes it anew."""
+        while isinstance(expr, (Index, Call)):
+            owner = expr.value if isinstance(expr, Index) else expr.func
+            if isinstance(expr, Call):
+                if not isinstance(owner, Attr):
+                    return False
+                owner = owner.value
+            expr = owner
+        name = dotted(expr)
+        if name is None or name in self.kinds or name in self.lists or name in self.fresh:
+            return False
+        if isinstance(expr, Attr) and (cls := self_class(expr.value)) is not None:
+            return not any(
+                isinstance(store.target, Attr) and store.target.name == expr.name
+                for method in cls.methods
+                for store in method.stores
+                if method.name != "__init__"
+            )
+        root = name.partition(".")[0]
+        if self.loop is None and isinstance(self.scope, Function):
+            if any(param.name == root for param in self.scope.params):
+                return root in self.lasting
+            return root not in self.scope.bindings
+        return True
+
+    # -- what a turn does
+
+    def _follow(self) -> None:
+        """Find what is made of what was read."""
+        for stmt in self.stmts:
+            if isinstance(stmt, For) and stmt is not self.loop:
+                is_pass = any(map(self._gives_batches, walk(stmt.iter)))
+                kind = _Kind.ITEM if is_pass else self.kind(stmt.iter) or self.list_of(stmt.iter)
+                target = stmt.target
+                if kind is not None and counts(stmt.iter) and isinstance(target, Seq):
+                    self._give(target.items[0], _Kind.NUMBER)
+                    target = target.items[-1]
+                if kind is not None:
+                    self._give(target, kind)
+                if is_pass:
+                    for each in statements(stmt.body):
+                        if isinstance(each, AugAssign) and self.kind(each.value) is None:
+                            self._give(each.target, _Kind.NUMBER)
+            elif isinstance(stmt, Assign):
+                for target in stmt.targets:
+                    if isinstance(target, Seq) and isinstance(stmt.value, Seq):
+                        for part, value in zip(target.items, stmt.value.items, strict=False):
+                            self._assign(part, value)
+                    else:
+                        self._assign(target, stmt.value)
+            elif isinstance(stmt, AugAssign) and self._is_list(stmt.target):
+                if (kind := self.kind(stmt.value)) in _OF_BATCH:
+                    self._list(stmt.target, kind, is_joined=True)
+        for name, bindings in self.scope.bindings.items():
+            for bound in bindings:
+                kind = self._over(bound.within.iters) if bound.within is not None else None
+                if kind is not None and bound.within is not None:
+                    is_number = bound.path[:1] == (0,) and any(map(counts, bound.within.iters))
+                    self.kinds.setdefault(name, _Kind.NUMBER if is_number else kind)
+        for call in self.calls:
+            if isinstance(call.func, Attr) and call.func.name in _APPENDS | {"add"}:
+                for arg in call.args:
+                    kind = self.kind(arg.value)
+                    if kind in _OF_BATCH and dotted(call.func.value) in self.fresh:
+                        self._list(call.func.value, kind, is_joined=call.func.name == "extend")
+
+    def _is_list(self, target: Expr) -> bool:
+        name = dotted(target)
+        return any(
+            isinstance(stmt, Assign)
+            and isinstance(stmt.value, Seq)
+            and any(dotted(each) == name for each in stmt.targets)
+            for stmt in self.stmts
+        )
+
+    def _assign(self, target: Expr, value: Expr) -> None:
+        if (listed := self.list_of(value)) is not None:
+            self._list(target, listed, is_joined=self._is_of_samples(value))
+        elif (kind := self.kind(value)) is not None:
+            self._give(target, kind)
+
+    def _list(self, target: Expr, kind: _Kind | None, *, is_joined: bool) -> None:
+        name = dotted(target)
+        if name is not None and kind is not None:
+            if self.lists.get(name) is not _Kind.ITEM:
+                self.lists[name] = kind
+            if is_joined:
+                self.joined.add(name)
+
+    def _give(self, target: Expr, kind: _Kind) -> None:
+        for part in _flat(target):
+            if (name := dotted(part)) is not None and name not in self.turn:
+                self.kinds.setdefault(name, kind)
+
+    def leaves_any(self) -> bool:
+        """Whether something that was read, and not only a sum of it, outlives the turn."""
+        for call in self.calls:
+            self.kind(call)
+            if self._keeps(call) or self._writes(call):
+                return True
+        for stmt in self.stmts:
+            if isinstance(stmt, (Assign, AugAssign)):
+                self.kind(stmt.value)
+                targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
+                if any(self._is_kept(each, stmt) for each in targets):
+                    return True
+            elif isinstance(stmt, If):
+                if self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt):
+                    return True
+        return self.harm
+
+    def _is_kept(self, target: Expr, stmt: Assign | AugAssign) -> bool:
+        kind = self.kind(stmt.value)
+        if isinstance(target, Index):
+            if self.kind(target.key) in _OF_BATCH:
+                return False  # the samples say themselves whose place it is
+            return self.lasts(target.value) and (
+                kind is _Kind.ITEM or self._is_of_samples(stmt.value)
+            )
+        is_sum = not isinstance(stmt.value, (Seq, Comp)) and self.list_of(stmt.value) is None
+        return isinstance(stmt, AugAssign) and not is_sum and self.lasts(target)
+
+    def _keeps(self, call: Call) -> bool:
+        """Whether what lasts is given an item, or a list of them, to keep."""
+        func = call.func
+        if not isinstance(func, Attr) or func.name not in _APPENDS | _ADDS:
+            return False
+        if self.model.flow.callees(call) or not self.lasts(func.value):
+            return False
+        args = [arg.value for arg in call.args]
+        kinds = {self.kind(each) for each in args}
+        if func.name in _ADDS:
+            return _Kind.ITEM in kinds and self._is_in_part(call)
+        return _Kind.ITEM in kinds or any(map(self._is_of_samples, args))
+
+    def _writes(self, call: Call) -> bool:
+        """Whether items are written to a file in each turn, at places of their own."""
+        to_file = call.keyword("file") is not None and LOGS.is_call(call)
+        if not (to_file or WRITES.is_call(call)) or self._is_in_one_turn(call):
+            return False
+        args = [arg.value for arg in call.args if arg.keyword != "file"]
+        kinds = {self.kind(part) for each in args for part in walk(each)}
+        if any(map(self._is_of_samples, args)):
+            return True
+        return _Kind.ITEM in kinds and _Kind.MADE not in kinds
+
+    def _is_in_part(self, call: Call) -> bool:
+        """Whether not each batch of a pass comes to a call."""
+        around = call.stmt.ancestors() if call.stmt is not None else ()
+        tests = [each.test for each in around if isinstance(each, If)]
+        return any(self.kind(test) not in _OF_BATCH for test in tests)
+
+    def _is_in_one_turn(self, call: Call) -> bool:
+        around = call.stmt.ancestors() if call.stmt is not None else ()
+        return any(EPOCH.is_mentioned(each.test) for each in around if isinstance(each, If))
+
+    def _splits(self, stmt: If) -> bool:
+        """Whether the number of a batch says if it is trained on, or used for something else."""
+        if self.kind(stmt.test) not in _NUMBERS or EPOCH.is_mentioned(stmt.test):
+            return False
+        around = next(iter(loops_of(stmt)), None)
+        if not isinstance(around, For) or not any(map(self._gives_batches, walk(around.iter))):
+            return False
+        behind = stmt.block[stmt.block.index(stmt) + 1 :]
+        other = stmt.orelse or (behind if leaves(stmt.body[-1]) else [])
+        sides = [(stmt.body, other), (other, stmt.body)]
+        return any(
+            any(steps(self.model, self.scope, each) for each in one)
+            and not any(steps(self.model, self.scope, each) for each in two)
+            and any(self._uses(each) for each in two)
+            for one, two in sides
+        )
+
+    def _uses(self, stmt: Stmt) -> bool:
+        return any(self.kind(part) in _OF_BATCH for part in _parts([stmt]))
+
+
+def _flat(target: Expr) -> Iterator[Expr]:
+    """What an assignment gives a value, as ``a, (b, c)`` does."""
+    for each in target.items if isinstance(target, Seq) else ():
+        yield from _flat(each)
+    if not isinstance(target, (Index, Seq)):
+        yield target
+
+
+def _parts(stmts: list[Stmt]) -> Iterator[Expr]:
+    for stmt in statements(stmts):
+        for target in (stmt.value,) if isinstance(stmt, (Assign, AugAssign)) else ():
+            yield from walk(target)
+        value = getattr(stmt, "value", None)
+        if isinstance(value, Expr) and not (isinstance(value, Call) and LOGS.is_call(value)):
+            yield from walk(value)

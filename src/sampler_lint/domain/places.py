@@ -15,6 +15,7 @@ from sampler_lint.syntax.navigation import (
     expressions,
     nodes_in,
     owner_of,
+    same,
     self_class,
     statements,
     walk,
@@ -290,10 +291,12 @@ def rests_on_order(model: Model, found: Pass) -> bool:
         and found.loader in model.flow.values(source.value)
         for source, _ in found.scope.iterated
     )
-    return listed or keeps_places(model, found) or _hands_on_state(found) or _is_paired(found)
+    return (
+        listed or keeps_places(model, found) or _hands_on_state(model, found) or _is_paired(found)
+    )
 
 
-def _hands_on_state(found: Pass) -> bool:
+def _hands_on_state(model: Model, found: Pass) -> bool:
     """Whether a turn makes something of its batch and of what the turn before has made of its."""
     loop = found.stmt
     read = {dotted(each) for each in walk(loop.target)} - {None} if isinstance(loop, For) else set()
@@ -309,6 +312,23 @@ def _hands_on_state(found: Pass) -> bool:
             if kept & said and of_batch and not is_total:
                 return True
             made |= kept
+    calls = found.scope.calls_in(loop) if isinstance(loop, For) else []
+    return any(_keeps_for_next(callee) for call in calls for callee in model.flow.callees(call))
+
+
+def _keeps_for_next(method: Function) -> bool:
+    """Whether a method stores what it makes of what it is given, and of what was there before."""
+    for store in method.stores:
+        target = store.target
+        if store.how == "aug" or not isinstance(target, Attr) or self_class(target.value) is None:
+            continue
+        given = [p for p in (walk(store.value) if store.value else ()) if isinstance(p, Name)]
+        is_given = any(each.id != method.self_name for each in given)
+        read = [each for each in method.reads if same(each, target) and each is not target]
+        inside = {id(part) for part in (walk(store.value) if store.value else ())}
+        is_total = _is_sum(store.value) if store.value is not None else False
+        if is_given and any(not is_total or id(each) not in inside for each in read):
+            return True
     return False
 
 

@@ -144,9 +144,9 @@ class _Turn:
         if isinstance(expr, Comp):
             return self._together([self.kind(each) for each in expr.elements])
         found = [self.kind(each) for each in children(expr)]
-        if isinstance(expr, Compare) and {*expr.ops} & {"In", "NotIn"}:
-            if self.kind(expr.left) is _Kind.NUMBER and self.lasts(expr.rights[0]):
-                return _Kind.PLACE
+        asks_among = isinstance(expr, Compare) and {*expr.ops} & {"In", "NotIn"}
+        if asks_among and _Kind.NUMBER in found[:1] and self.lasts(children(expr)[1]):
+            return _Kind.PLACE
         kind = self._together(found)
         if isinstance(expr, Bin) and expr.op == "Mod" and kind is _Kind.NUMBER:
             return _Kind.REST
@@ -306,8 +306,8 @@ class _Turn:
                     else:
                         self._assign(target, stmt.value)
             elif isinstance(stmt, AugAssign) and self._is_list(stmt.target):
-                if (kind := self.kind(stmt.value)) in _OF_BATCH:
-                    self._list(stmt.target, kind, is_joined=True)
+                kind = self.kind(stmt.value)
+                self._list(stmt.target, kind if kind in _OF_BATCH else None, is_joined=True)
         for name, bindings in self.scope.bindings.items():
             for bound in bindings:
                 kind = self._over(bound.within.iters) if bound.within is not None else None
@@ -361,9 +361,10 @@ class _Turn:
                 targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
                 if any(self._is_kept(each, stmt) for each in targets):
                     return True
-            elif isinstance(stmt, If):
-                if self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt):
-                    return True
+            elif isinstance(stmt, If) and (
+                self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt)
+            ):
+                return True
         return self.harm
 
     def _is_kept(self, target: Expr, stmt: Assign | AugAssign) -> bool:

@@ -9,11 +9,13 @@ from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.places import goes_by_places
+from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.safety.leaving import leaves_items
 from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
 from sampler_lint.edits.safety.receivers import KEEPS, in_model
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.turns import sets_beside
+from sampler_lint.edits.safety.values import constructed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
@@ -41,6 +43,8 @@ _STEPS = frozenset({"pop", "popleft", "rotate"})
 
 def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
     """A place that keeps the order of a sampler which the fix tells an epoch, or goes by it."""
+    if (reason := _reordered(model, module, changed)) is not None:
+        return reason
     was_told = any(_tells(node) and node not in changed.same for node in changed.old.nodes)
     for call in changed.new.spans:
         where = in_model(module, changed, call) if _tells(call) else None
@@ -55,20 +59,47 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
     return None
 
 
+def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
+    """What goes by the order of a sampler or loader that the fix has built with other arguments."""
+    for call in changed.new.spans:
+        was = changed.back.get(call)
+        if not isinstance(call, ast.Call) or not isinstance(was, ast.Call):
+            continue
+        written = {one.arg for one in call.keywords if changed.is_altered(one.value)}
+        made = constructed(model, module, was) if written else None
+        if made is not None and any(is_seed_name(name or "") for name in written):
+            for other in model.modules:
+                if reason := _kept(model, other, frozenset({made}), in_loops=True):
+                    return reason
+        elif made is not None and "shuffle" in written:
+            for found in epoch_loops(model):
+                if found.inner.loader.may_be(made) and _goes_by_order(model, found):
+                    return (
+                        f"{model.place(found.inner.scope, found.inner.stmt)} goes by"
+                        " the places of batches"
+                    )
+    return None
+
+
 def _tells(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "set_epoch"
 
 
-def _kept(model: Model, module: Module, told: frozenset[Value]) -> str | None:
+def _kept(
+    model: Model, module: Module, told: frozenset[Value], *, in_loops: bool = False
+) -> str | None:
     """What goes over a sampler beside all loops, for a list or the like: the order of one epoch."""
-    keeping = _keeping(model, module)
+    keeping = _keeping(model, module, in_loops)
     found = next((keeping[value] for value in told if value in keeping), None)
     return f"{model.place(*found)} keeps an order" if found is not None else None
 
 
 @remembered
-def _keeping(model: Model, module: Module) -> dict[Value, tuple[Scope, Expr]]:
-    """What a file goes over beside all loops; a method may be what gives each pass its order."""
+def _keeping(model: Model, module: Module, in_loops: bool) -> dict[Value, tuple[Scope, Expr]]:
+    """What a file goes over, beside all loops or anywhere.
+
+    A method may be what gives each pass its order.
+    """
     found: dict[Value, tuple[Scope, Expr]] = {}
     for scope in module.facts.scopes:
         if isinstance(scope, Function) and scope.cls is not None:
@@ -77,7 +108,7 @@ def _keeping(model: Model, module: Module) -> dict[Value, tuple[Scope, Expr]]:
         sources = [(each, call.stmt) for call in made for each in call.positional[:1]]
         for source, stmt in (*scope.iterated, *sources):
             around = (stmt, *stmt.ancestors()) if stmt is not None else ()
-            if not any(isinstance(each, (For, While)) for each in around):
+            if in_loops or not any(isinstance(each, (For, While)) for each in around):
                 for value in model.flow.values(source):
                     if isinstance(value, Obj):
                         found.setdefault(value, (scope, source))
@@ -99,12 +130,18 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
     return [
         (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
         for found in epoch_loops(model)
-        if goes_by_places(model, found.inner, found.loop)
+        if _goes_by_order(model, found)
+    ]
+
+
+def _goes_by_order(model: Model, found: EpochLoop) -> bool:
+    return (
+        goes_by_places(model, found.inner, found.loop)
         or _goes_beside(model, found)
         or sets_beside(model, found)
         or is_looked_at(model, found)
         or leaves_items(model, found)
-    ]
+    )
 
 
 def _goes_beside(model: Model, found: EpochLoop) -> bool:

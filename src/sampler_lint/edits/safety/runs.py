@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from sampler_lint.analysis.origins import LOCAL, origins
 from sampler_lint.domain.concepts import EPOCH, GENERATORS, LOGS, SEED, SEEDS_ONE, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.rank_terms import is_variable
 from sampler_lint.domain.seeds import constructions
 from sampler_lint.edits.safety.classes import (
     AROUND,
@@ -23,7 +25,7 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.fixing import apply_edits
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Bin, Class, Const, Expr, Function, Unary
+from sampler_lint.syntax.nodes import Attr, Bin, Call, Class, Const, Expr, Function, Unary
 from sampler_lint.workspace.project import Module
 
 
@@ -38,6 +40,8 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
             if own := overriding(model, cls, "__setattr__", "__getattribute__"):
                 return f"`{own}` may change what is stored or read"
             if reason := not_followed(model, cls):
+                return reason
+            if reason := _drawn_besides(model, changed, cls):
                 return reason
             if reason := seeded_beside(model, cls, _new_seeds(model, changed, cls, node)):
                 return reason
@@ -56,6 +60,32 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
                 return f"a pass of `{cls.name}` rests on those before it"
             if reason := _same_order(model, cls, texts, written):
                 return reason
+    return None
+
+
+def _drawn_besides(model: Model, changed: Changed, cls: Class) -> str | None:
+    """What else than its order a class draws by a generator that the fix seeds in another way."""
+    passing = reach(model, cls, "__iter__", "__next__").functions
+    for store in (one for method in cls.methods for one in method.stores):
+        calls = walk(store.value) if store.value is not None else ()
+        seeds = any(
+            isinstance(one, Call) and (SEEDS_ONE.is_call(one) or GENERATORS.is_call(one))
+            for one in calls
+        )
+        if not seeds or not isinstance(store.target, Attr):
+            continue
+        place = store.stmt.row, store.stmt.col
+        if not any(
+            isinstance(one, ast.stmt)
+            and (one.lineno, one.col_offset) == place
+            and any(changed.is_touched(part) for part in ast.walk(one) if part in changed.old.spans)
+            for one in changed.old.spans
+        ):
+            continue
+        for method in (one for each in model.flow.own_family(cls) for one in each.methods):
+            for read in method.reads if method not in passing else ():
+                if read.name == store.target.name and read is not store.target:
+                    return f"{model.place(method, read)} draws by it, too"
     return None
 
 
@@ -124,14 +154,24 @@ def _refused(model: Model, cls: Class, texts: Mapping[str, str]) -> int | None:
                 model.flow.argument(made, param.name) for param in params if SEED.says(param.name)
             ]
     known = {each for one in given for each in model.flow.constants(one) or ()}
-    if any(isinstance(one, Bin) and all(map(_is_number, walk(one))) for one in given):
-        known.add(2**64 - 1)  # a number that is worked out is a long one
+    if any(_may_be_long(model, one) for one in given):
+        known.add(2**64 - 1)
     for seed in sorted(each for each in known if isinstance(each, int) and abs(each) >= 2**31):
         before = model.epoch_trial(cls, seed=seed)
         after = model.epoch_trial(cls, seed=seed, texts=texts)
         if before is not None and after is not None and after.raises:
             return seed
     return None
+
+
+def _may_be_long(model: Model, given: Expr | None) -> bool:
+    """Whether a number is worked out, or found in the environment: then it is for no default."""
+    if given is None:
+        return False
+    if isinstance(given, Bin) and all(map(_is_number, walk(given))):
+        return True
+    steps = origins(model.flow, given, LOCAL)
+    return any(is_variable(part) for step in steps for part in walk(step.expr))
 
 
 def _is_number(part: Expr) -> bool:

@@ -13,7 +13,7 @@ from sampler_lint.analysis.values import Ext, Gen, Lit, Obj, Pack, Value, View
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import options
-from sampler_lint.domain.rank_terms import why_no_int, why_not_shared
+from sampler_lint.domain.rank_terms import differs, why_no_int, why_not_shared
 from sampler_lint.domain.seed_names import is_number
 from sampler_lint.domain.seeds import constructions, is_seed_name, spelled_seedings
 from sampler_lint.domain.signatures import never_in, refuser
@@ -45,12 +45,14 @@ from sampler_lint.syntax.nodes import (
     Class,
     Const,
     Expr,
+    For,
     Function,
     If,
     Index,
     Name,
     Scope,
     Stmt,
+    dotted,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -172,7 +174,7 @@ class Values:
         name = path(call.func) or str(getattr(call.func, "attr", ""))
         if name.rpartition(".")[2] == "set_epoch" and call.args:
             if any(self._changed.is_written(arg) for arg in call.args):
-                reason = self._not_int(call.args[0], "the epoch ")
+                reason = self._not_int(call.args[0], "the epoch ") or self._apart(call.args[0])
                 told = receiver(self._model, self._module, self._changed, call)
                 return gravest([reason, told])
             if self._changed.is_altered(call.func):  # another object gets what was passed before
@@ -205,6 +207,21 @@ class Values:
             reason = reason or self._too_long(call, value)
             if reason:
                 return reason
+        return None
+
+    def _apart(self, epoch: ast.expr) -> str | None:
+        """What an epoch is counted from, where that differs between the processes."""
+        where = in_model(self._module, self._changed, epoch)
+        if where is None:
+            return None
+        scope, stmt = where
+        told = [expression(epoch, scope, stmt)]
+        for loop in (stmt, *stmt.ancestors()) if stmt is not None else ():
+            if isinstance(loop, For) and any(same(each, told[0]) for each in walk(loop.target)):
+                told += walk(loop.iter)
+        for each in told:
+            if differs(self._model, each, scope) is not None:
+                return Refuted(f"`{unparse(each)}` is not the same on all ranks")
         return None
 
     def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
@@ -332,6 +349,14 @@ class Values:
         """What a name has been given since the program read that attribute of it."""
         for node in (one for one in ast.walk(value) if isinstance(one, ast.Attribute)):
             owner = node.value
+            later = (
+                store.stmt
+                for store in scope.stores
+                if dotted(store.target) == path(node) and stmt is not None
+                if store.stmt.order > stmt.order
+            )
+            if (store := next(later, None)) is not None:
+                return f"line {store.row} gives `{ast.unparse(node)}` another value afterwards"
             if not isinstance(owner, ast.Name) or len(scope.bindings.get(owner.id, ())) < 2:
                 continue
             held = reaching_at(scope, owner.id, stmt) or ()

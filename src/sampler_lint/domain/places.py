@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import COUNTS, EPOCH, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, loops_of
@@ -27,6 +28,7 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Choice,
+    Class,
     Comp,
     Compare,
     Expr,
@@ -313,7 +315,15 @@ def _hands_on_state(model: Model, found: Pass) -> bool:
                 return True
             made |= kept
     calls = found.scope.calls_in(loop) if isinstance(loop, For) else []
-    return any(_keeps_for_next(callee) for call in calls for callee in model.flow.callees(call))
+    return any(_keeps_for_next(callee) for call in calls for callee in called(model, call))
+
+
+def called(model: Model, call: Call) -> list[Function]:
+    """The functions of the tree that a call runs, also that by which torch calls a module."""
+    classes = [v.cls for v in model.flow.values(call.func) if isinstance(v, Obj)]
+    methods = [model.flow.method(cls, "forward") for cls in classes if isinstance(cls, Class)]
+    found = [method for method in methods if isinstance(method, Function)]
+    return [*model.flow.callees(call), *found]
 
 
 def _keeps_for_next(method: Function) -> bool:

@@ -18,7 +18,7 @@ from sampler_lint.domain.concepts import EPOCH, LOGS, LOOKS, WRITES
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import loops_of
-from sampler_lint.domain.places import counts
+from sampler_lint.domain.places import called, counts
 from sampler_lint.domain.steps import steps
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.syntax.navigation import children, leaves, self_class, statements, walk
@@ -183,7 +183,7 @@ class _Turn:
             return None
         if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
             return None
-        callees = self.model.flow.callees(call) if self.depth < DEEPEST_CALLS else []
+        callees = called(self.model, call) if self.depth < DEEPEST_CALLS else []
         if callees and (any(args) or owner):
             return self._together([self._result(call, each) for each in callees])
         if owner is not None:

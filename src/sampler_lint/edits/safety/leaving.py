@@ -13,15 +13,30 @@ from collections.abc import Iterator
 from enum import Enum
 
 from sampler_lint.analysis.arguments import passed
-from sampler_lint.analysis.values import Ext, Obj
-from sampler_lint.domain.concepts import EPOCH, LOGS, LOOKS, WRITES
+from sampler_lint.analysis.values import Ext, Lit, Obj
+from sampler_lint.domain.concepts import (
+    EPOCH,
+    LOGS,
+    LOOKS,
+    RANGES,
+    SAMPLER_ARGUMENTS,
+    WRITES,
+)
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.passes import loops_of
+from sampler_lint.domain.passes import loops_of, passes
 from sampler_lint.domain.places import called, counts
-from sampler_lint.domain.steps import steps
+from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.limits import DEEPEST_CALLS
-from sampler_lint.syntax.navigation import children, leaves, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    children,
+    expressions,
+    leaves,
+    nodes_in,
+    self_class,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -31,6 +46,7 @@ from sampler_lint.syntax.nodes import (
     Comp,
     Compare,
     Expr,
+    ExprStmt,
     For,
     Function,
     If,
@@ -42,9 +58,15 @@ from sampler_lint.syntax.nodes import (
     Seq,
     Stmt,
     With,
+    Yield,
     dotted,
     last_name,
 )
+
+
+def hands_on(model: Model, found: EpochLoop) -> bool:
+    """Whether a pass goes by what the batch before was."""
+    return _Turn(model, found.inner.loader, found.inner.scope, {}, 0).hands_on()
 
 
 class _Kind(Enum):
@@ -73,6 +95,8 @@ _FUNCTIONS = ("builtins.", "itertools.", "math.", "numpy.", "torch.")
 def leaves_items(model: Model, found: EpochLoop) -> bool:
     """Whether a turn leaves items to what comes after it, or goes by their numbers."""
     loop, inner = found.loop, found.inner
+    if any(_Turn(model, inner.loader, *each, 0).leaves_any() for each in _handed_over(model, loop)):
+        return True
     return any(
         _Turn(
             *(model, inner.loader, scope, {}, 0),
@@ -80,6 +104,16 @@ def leaves_items(model: Model, found: EpochLoop) -> bool:
         ).leaves_any()
         for scope in found.scopes
     )
+
+
+def _handed_over(model: Model, loop: Loop) -> Iterator[tuple[Function, dict[str, _Kind]]]:
+    """The functions of a file that nobody in it calls: what they are given may be any item."""
+    for scope in loop.scope.module.scopes:
+        if isinstance(scope, Function) and (scope.name == "forward" or scope.cls is None):
+            params = scope.params[1:] if scope.cls is not None else scope.params
+            is_plain = all(param.default is None for param in params)
+            if is_plain and scope is not loop.scope and not model.flow.callers(scope):
+                yield scope, {param.name: _Kind.ITEM for param in params}
 
 
 class _Turn:
@@ -108,6 +142,9 @@ class _Turn:
         inside = {*self.stmts}
         self.calls = [call for call in scope.calls if call.stmt in inside]
         self.turn = {dotted(p) for p in walk(loop.target)} if isinstance(loop, For) else set()
+        self._lists: dict[Call, _Kind | None] = {}
+        self._joins: set[Call] = set()
+        self.passing = {p.scope for p in passes(model) if p.loader.may_be(loader)}
         self._results: dict[tuple[Call, tuple[tuple[str, _Kind], ...]], _Kind | None] = {}
         self.harm = False
         self.fresh = self._made_anew()
@@ -177,6 +214,8 @@ class _Turn:
 
     def _of_call(self, call: Call) -> _Kind | None:
         name = last_name(call.func)
+        if name == "next" and self._steps_through(call):
+            return _Kind.PLACE
         args = [self.kind(arg.value) for arg in call.args]
         owner = self.kind(call.func.value) if isinstance(call.func, Attr) else None
         if LOOKS.is_call(call) or name in _SHAPES:
@@ -184,7 +223,7 @@ class _Turn:
         if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
             return None
         callees = called(self.model, call) if self.depth < DEEPEST_CALLS else []
-        if callees and (any(args) or owner):
+        if callees and (any(args) or owner or self.passing.intersection(callees)):
             return self._together([self._result(call, each) for each in callees])
         if owner is not None:
             return self._together([owner, *args])
@@ -199,6 +238,19 @@ class _Turn:
             return _Kind.MADE
         return kind if kind in _OF_BATCH or is_function else None
 
+    def _steps_through(self, call: Call) -> bool:
+        """Whether a call takes, batch by batch, the next of what lasts and is no loader."""
+        taken = dotted(call.positional[0]) if call.positional else None
+        made = [
+            part
+            for stmt in self.stmts
+            if isinstance(stmt, Assign) and any(dotted(each) == taken for each in stmt.targets)
+            for part in walk(stmt.value)
+        ]
+        is_begun = any(isinstance(part, Call) and last_name(part.func) == "iter" for part in made)
+        names = [part for part in made if isinstance(part, (Name, Attr)) and self.lasts(part)]
+        return is_begun and not any(map(self._is_loader, names)) and bool(names[1:])
+
     def _result(self, call: Call, callee: Function) -> _Kind | None:
         """What a function of the program gives for what it is given here; what it does is seen."""
         given: dict[str, _Kind] = {}
@@ -211,15 +263,20 @@ class _Turn:
                 elif isinstance(value, (Name, Attr)) and self.lasts(value):
                     lasting.add(param.name)
         key = call, tuple(given.items())
-        if given and key not in self._results:
+        makes_pass = callee in self.passing and callee is not self.scope
+        if (given or makes_pass) and key not in self._results:
             self._results[key] = None
             inner = _Turn(
                 *(self.model, self.loader, callee, given, self.depth + 1),
                 lasting=frozenset(lasting),
             )
             self.harm |= inner.leaves_any()
-            found = [inner.kind(each.value) for each in callee.returns if each.value is not None]
-            self._results[key] = self._together(found)
+            given_back = [each.value for each in callee.returns if each.value is not None]
+            self._results[key] = self._together([*map(inner.kind, given_back)])
+            listed = [each for each in given_back if inner.list_of(each) is not None]
+            if listed:
+                self._lists[call] = inner.list_of(listed[0])
+                self._joins |= {call for each in listed if inner.is_of_samples(each)}
         return self._results.get(key)
 
     # -- what holds what
@@ -236,6 +293,9 @@ class _Turn:
         if isinstance(expr, Call):
             if last_name(expr.func) in _SUMS | LOOKS.called:
                 return None
+            self.kind(expr)
+            if expr in self._lists:
+                return self._lists[expr]
             owner = [expr.func.value] if isinstance(expr.func, Attr) else []
             parts = [*owner, *(arg.value for arg in expr.args)]
             return self._together([self.list_of(each) for each in parts])
@@ -243,11 +303,12 @@ class _Turn:
             return self.list_of(expr.value)
         return None
 
-    def _is_of_samples(self, expr: Expr) -> bool:
+    def is_of_samples(self, expr: Expr) -> bool:
         """Whether a list has something of each sample, as it was read or as it came out."""
         kind = self.list_of(expr)
         joins = any(
-            isinstance(part, Call) and last_name(part.func) in _JOINS for part in walk(expr)
+            isinstance(part, Call) and (last_name(part.func) in _JOINS or part in self._joins)
+            for part in walk(expr)
         )
         return kind is _Kind.ITEM or (kind is not None and (joins or self._is_joined(expr)))
 
@@ -286,18 +347,7 @@ class _Turn:
         """Find what is made of what was read."""
         for stmt in self.stmts:
             if isinstance(stmt, For) and stmt is not self.loop:
-                is_pass = any(map(self._gives_batches, walk(stmt.iter)))
-                kind = _Kind.ITEM if is_pass else self.kind(stmt.iter) or self.list_of(stmt.iter)
-                target = stmt.target
-                if kind is not None and counts(stmt.iter) and isinstance(target, Seq):
-                    self._give(target.items[0], _Kind.NUMBER)
-                    target = target.items[-1]
-                if kind is not None:
-                    self._give(target, kind)
-                if is_pass:
-                    for each in statements(stmt.body):
-                        if isinstance(each, AugAssign) and self.kind(each.value) is None:
-                            self._give(each.target, _Kind.NUMBER)
+                self._go_over(stmt)
             elif isinstance(stmt, Assign):
                 for target in stmt.targets:
                     if isinstance(target, Seq) and isinstance(stmt.value, Seq):
@@ -321,6 +371,57 @@ class _Turn:
                     if kind in _OF_BATCH and dotted(call.func.value) in self.fresh:
                         self._list(call.func.value, kind, is_joined=call.func.name == "extend")
 
+    def _go_over(self, loop: For) -> None:
+        """Find what a loop gives its variables, and what changes from batch to batch besides."""
+        source, target = loop.iter, loop.target
+        is_pass = any(map(self._gives_batches, walk(source)))
+        kind = _Kind.ITEM if is_pass else self.kind(source) or self.list_of(source)
+        if kind is None:
+            return
+        if counts(source) and isinstance(target, Seq):
+            self._give(target.items[0], _Kind.NUMBER)
+            source = source.positional[0] if isinstance(source, Call) else source
+            target = target.items[-1]
+        if isinstance(source, Call) and last_name(source.func) == "zip" and isinstance(target, Seq):
+            for each, part in zip(source.positional, target.items, strict=False):
+                is_ours = any(map(self._gives_batches, walk(each))) or self.kind(each) in _OF_BATCH
+                own = self.kind(each)
+                if is_ours or self._is_loader(each) or self.list_of(each):
+                    self._give(part, own if own in _OF_BATCH else _Kind.ITEM)
+                elif not RANGES.is_call(each):
+                    self._give(part, _Kind.PLACE)
+        else:
+            self._give(target, kind)
+        if is_pass:
+            changed: dict[str, list[_Kind | None]] = {}
+            for stmt in statements(loop.body):
+                targets = stmt.targets if isinstance(stmt, Assign) else []
+                if isinstance(stmt, AugAssign):
+                    targets = [stmt.target]
+                for part in targets:
+                    if (name := dotted(part)) and isinstance(stmt, (Assign, AugAssign)):
+                        changed.setdefault(name, []).append(self.kind(stmt.value))
+            before = {
+                dotted(part)
+                for stmt in self.stmts
+                if isinstance(stmt, Assign) and not loop.encloses(stmt)
+                for part in stmt.targets
+            }
+            for name, kinds in changed.items():
+                if name in before and not any(kinds):
+                    self.kinds.setdefault(name, _Kind.NUMBER)
+
+    def _is_loader(self, expr: Expr) -> bool:
+        """Whether it is another loader, of which it is known what orders it."""
+        values = [v for part in walk(expr) for v in self.model.flow.values(part)]
+        loaders = [v for v in values if isinstance(v, Obj) and self.model.role(v) == "loader"]
+        return bool(loaders) and all(
+            isinstance(value, (Obj, Lit))
+            for loader in loaders
+            for name in SAMPLER_ARGUMENTS
+            for value in self.model.passed_to(loader, name)
+        )
+
     def _is_list(self, target: Expr) -> bool:
         name = dotted(target)
         return any(
@@ -332,7 +433,7 @@ class _Turn:
 
     def _assign(self, target: Expr, value: Expr) -> None:
         if (listed := self.list_of(value)) is not None:
-            self._list(target, listed, is_joined=self._is_of_samples(value))
+            self._list(target, listed, is_joined=self.is_of_samples(value))
         elif (kind := self.kind(value)) is not None:
             self._give(target, kind)
 
@@ -351,21 +452,44 @@ class _Turn:
 
     def leaves_any(self) -> bool:
         """Whether something that was read, and not only a sum of it, outlives the turn."""
+        kept: set[_Kind | None] = set()
         for call in self.calls:
             self.kind(call)
-            if self._keeps(call) or self._writes(call):
+            kept |= self._kept(call)
+            if self._writes(call) or self._tells_others(call):
                 return True
+        # Who keeps the samples beside what was made of each relies on no order.
+        if _Kind.ITEM in kept and _Kind.MADE not in kept:
+            return True
         for stmt in self.stmts:
             if isinstance(stmt, (Assign, AugAssign)):
                 self.kind(stmt.value)
                 targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
                 if any(self._is_kept(each, stmt) for each in targets):
                     return True
-            elif isinstance(stmt, If) and (
-                self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt)
+            elif any(
+                isinstance(part, Yield) and part.value is not None and self.list_of(part.value)
+                for whole in expressions(stmt)
+                for part in walk(whole)
+            ) or (
+                isinstance(stmt, If) and (self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt))
             ):
                 return True
         return self.harm
+
+    def hands_on(self) -> bool:
+        """Whether a pass reads what it has kept of the batch before."""
+        for loop in self.stmts:
+            if not isinstance(loop, For) or not any(map(self._gives_batches, walk(loop.iter))):
+                continue
+            for stmt in statements(loop.body):
+                targets = stmt.targets if isinstance(stmt, Assign) else []
+                if isinstance(stmt, Assign) and self.kind(stmt.value) is _Kind.ITEM:
+                    names = {dotted(each) for each in targets} - {None}
+                    above = [each for each in statements(loop.body) if each.order < stmt.order]
+                    if any(dotted(part) in names for part in nodes_in(above)):
+                        return True
+        return False
 
     def _is_kept(self, target: Expr, stmt: Assign | AugAssign) -> bool:
         kind = self.kind(stmt.value)
@@ -373,23 +497,43 @@ class _Turn:
             if self.kind(target.key) in _OF_BATCH:
                 return False  # the samples say themselves whose place it is
             return self.lasts(target.value) and (
-                kind is _Kind.ITEM or self._is_of_samples(stmt.value)
+                kind is _Kind.ITEM or self.is_of_samples(stmt.value)
             )
         is_sum = not isinstance(stmt.value, (Seq, Comp)) and self.list_of(stmt.value) is None
         return isinstance(stmt, AugAssign) and not is_sum and self.lasts(target)
 
-    def _keeps(self, call: Call) -> bool:
-        """Whether what lasts is given an item, or a list of them, to keep."""
+    def _kept(self, call: Call) -> set[_Kind | None]:
+        """What is given, item by item or as a list of them, to something that lasts."""
         func = call.func
         if not isinstance(func, Attr) or func.name not in _APPENDS | _ADDS:
-            return False
+            return set()
         if self.model.flow.callees(call) or not self.lasts(func.value):
-            return False
+            return set()
         args = [arg.value for arg in call.args]
-        kinds = {self.kind(each) for each in args}
-        if func.name in _ADDS:
-            return _Kind.ITEM in kinds and self._is_in_part(call)
-        return _Kind.ITEM in kinds or any(map(self._is_of_samples, args))
+        if func.name in _ADDS and not self._is_in_part(call):
+            return set()
+        if any(map(self.is_of_samples, args)):
+            return {_Kind.ITEM}
+        return {*map(self.kind, args)}
+
+    def _tells_others(self, call: Call) -> bool:
+        """Whether something else than what learns is told an item, and nothing comes back."""
+        if not isinstance(call.stmt, ExprStmt) or call.stmt.value is not call:
+            return False
+        kinds = {self.kind(part) for arg in call.args for part in walk(arg.value)}
+        if _Kind.ITEM not in kinds or _Kind.MADE in kinds or LOGS.is_call(call):
+            return False
+        func = call.func
+        if not isinstance(func, Attr) or called(self.model, call) or is_step(self.model, call):
+            return False
+        if func.name in _APPENDS | _ADDS or WRITES.is_call(call) or self.kind(func.value):
+            return False
+        owner = dotted(func.value)
+        learns = (one for one in self.calls if isinstance(one.func, Attr))
+        return not any(
+            dotted(one.func.value) == owner and is_step(self.model, one)  # type: ignore[attr-defined]
+            for one in learns
+        )
 
     def _writes(self, call: Call) -> bool:
         """Whether items are written to a file in each turn, at places of their own."""
@@ -398,7 +542,7 @@ class _Turn:
             return False
         args = [arg.value for arg in call.args if arg.keyword != "file"]
         kinds = {self.kind(part) for each in args for part in walk(each)}
-        if any(map(self._is_of_samples, args)):
+        if any(map(self.is_of_samples, args)):
             return True
         return _Kind.ITEM in kinds and _Kind.MADE not in kinds
 

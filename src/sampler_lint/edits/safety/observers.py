@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.analysis.values import Obj, Unknown, Value
+from sampler_lint.analysis.values import Ext, Obj, Unknown, Value
 from sampler_lint.domain.concepts import ASKS_BY_NAME, GIVES_STATE, ITERATES, LOGS, LOOKS, RANGES
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.epochs import EpochLoop, pass_trains
@@ -12,7 +12,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.taking import takes_one
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import expressions, makes_iterator, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -32,6 +32,8 @@ from sampler_lint.syntax.nodes import (
 )
 
 #: By which a container keeps what it is given.
+#: By which another object gets what one keeps.
+COPIES = frozenset({"copy", "deepcopy"})
 _KEEPS = frozenset({"append", "add", "extend", "insert", "put", "setdefault", "update"})
 
 
@@ -100,10 +102,17 @@ def _is_followed(model: Model, call: Call, given: Expr) -> bool:
     if name in {"format", "getattr"} and isinstance(call.func, (Attr, Name)):
         asked = call.positional[1:2] if name == "getattr" else []
         return any(isinstance(each, Const) for each in asked)
-    if LOOKS.is_call(call) or LOGS.is_call(call) or ITERATES.is_call(call):
+    if LOGS.is_call(call) or ASKS_BY_NAME.is_call(call) or model.flow.callees(call):
         return True
-    if ASKS_BY_NAME.is_call(call) or model.flow.callees(call):
+    if name == "__init__" or (LOOKS.is_call(call) and isinstance(call.func, Name)):
         return True
+    if name in COPIES:
+        return False
+    if ITERATES.is_call(call):
+        makers = model.flow.values(call.func)
+        return isinstance(call.func, Name) or any(
+            isinstance(value, Ext) and makes_iterator(value.dotted) for value in makers
+        )
     return any(isinstance(value, Obj) for value in model.flow.values(call))
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Value
+from sampler_lint.domain.concepts import ITERATES
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.places import goes_by_places
 from sampler_lint.domain.seeds import is_seed_name
-from sampler_lint.edits.safety.leaving import leaves_items
+from sampler_lint.edits.safety.leaving import hands_on, leaves_items
 from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
-from sampler_lint.edits.safety.receivers import KEEPS, in_model
+from sampler_lint.edits.safety.receivers import KEEPS, in_model, rewritten
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.turns import sets_beside
 from sampler_lint.edits.safety.values import constructed
@@ -23,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
+    Class,
     Comp,
     Const,
     Expr,
@@ -45,6 +48,12 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
     """A place that keeps the order of a sampler which the fix tells an epoch, or goes by it."""
     if (reason := _reordered(model, module, changed)) is not None:
         return reason
+    classes = {cls for cls in rewritten(module, changed) if cls.method("set_epoch") is not None}
+    for found, samplers in _going_by_places(model) if classes else ():
+        own = [each.cls for each in samplers if isinstance(each.cls, Class)]
+        if any(classes.intersection(model.flow.mro(cls)) for cls in own):
+            place = model.place(found.inner.scope, found.inner.stmt)
+            return f"{place} goes by the places of batches"
     was_told = any(_tells(node) and node not in changed.same for node in changed.old.nodes)
     for call in changed.new.spans:
         where = in_model(module, changed, call) if _tells(call) else None
@@ -73,7 +82,9 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
                     return reason
         elif made is not None and "shuffle" in written:
             for found in epoch_loops(model):
-                if found.inner.loader.may_be(made) and _goes_by_order(model, found):
+                if not found.inner.loader.may_be(made):
+                    continue
+                if _goes_by_order(model, found) or hands_on(model, found):
                     return (
                         f"{model.place(found.inner.scope, found.inner.stmt)} goes by"
                         " the places of batches"
@@ -106,13 +117,23 @@ def _keeping(model: Model, module: Module, in_loops: bool) -> dict[Value, tuple[
             continue
         made = (call for call in scope.calls if last_name(call.func) in KEEPS)
         sources = [(each, call.stmt) for call in made for each in call.positional[:1]]
-        for source, stmt in (*scope.iterated, *sources):
+        taken = ((each, stmt) for whole, stmt in scope.iterated for each in _taken(whole))
+        for source, stmt in (*taken, *sources):
             around = (stmt, *stmt.ancestors()) if stmt is not None else ()
             if in_loops or not any(isinstance(each, (For, While)) for each in around):
                 for value in model.flow.values(source):
                     if isinstance(value, Obj):
                         found.setdefault(value, (scope, source))
     return found
+
+
+def _taken(source: Expr) -> Iterator[Expr]:
+    """What is gone over in the end: ``x`` in ``enumerate(x)``."""
+    if isinstance(source, Call) and ITERATES.is_call(source):
+        for each in source.positional:
+            yield from _taken(each)
+    else:
+        yield source
 
 
 def _gone_by(model: Model, told: frozenset[Value]) -> str | None:

@@ -385,7 +385,7 @@ def _looks_at(tree: Tree, node: ast.AST, moved_one: ast.stmt) -> bool:
         return False
     parent = tree.parents[node]
     if isinstance(parent, ast.Call) and node in parent.args:
-        return (path(parent.func) or "") in ITERATES.called
+        return not isinstance(parent.func, ast.Name) or parent.func.id not in LOOKS.called
     return isinstance(parent, ast.Attribute) and parent.attr == "epoch"
 
 

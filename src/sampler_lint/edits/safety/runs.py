@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from sampler_lint.analysis.origins import LOCAL, origins
+from sampler_lint.analysis.origins import LOCAL, Hop, origins
 from sampler_lint.domain.concepts import EPOCH, GENERATORS, LOGS, SEED, SEEDS_ONE, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
@@ -25,7 +25,7 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.fixing import apply_edits
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Bin, Call, Class, Const, Expr, Function, Unary
+from sampler_lint.syntax.nodes import Assign, Attr, Bin, Class, Const, Expr, Function, Unary
 from sampler_lint.workspace.project import Module
 
 
@@ -66,15 +66,13 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
 def _drawn_besides(model: Model, changed: Changed, cls: Class) -> str | None:
     """What else than its order a class draws by a generator that the fix seeds in another way."""
     passing = reach(model, cls, "__iter__", "__next__").functions
-    for store in (one for method in cls.methods for one in method.stores):
-        calls = walk(store.value) if store.value is not None else ()
-        seeds = any(
-            isinstance(one, Call) and (SEEDS_ONE.is_call(one) or GENERATORS.is_call(one))
-            for one in calls
-        )
-        if not seeds or not isinstance(store.target, Attr):
+    for call in (one for method in cls.methods for one in method.calls):
+        if call.stmt is None or not (SEEDS_ONE.is_call(call) or GENERATORS.is_call(call)):
             continue
-        place = store.stmt.row, store.stmt.col
+        held = call.stmt.targets if isinstance(call.stmt, Assign) else [call.func]
+        names = {part.name for each in held for part in walk(each) if isinstance(part, Attr)}
+        own = {part for each in held for part in walk(each)}
+        place = call.stmt.row, call.stmt.col
         if not any(
             isinstance(one, ast.stmt)
             and (one.lineno, one.col_offset) == place
@@ -84,7 +82,7 @@ def _drawn_besides(model: Model, changed: Changed, cls: Class) -> str | None:
             continue
         for method in (one for each in model.flow.own_family(cls) for one in each.methods):
             for read in method.reads if method not in passing else ():
-                if read.name == store.target.name and read is not store.target:
+                if read.name in names and self_class(read.value) and read not in own:
                     return f"{model.place(method, read)} draws by it, too"
     return None
 
@@ -170,7 +168,7 @@ def _may_be_long(model: Model, given: Expr | None) -> bool:
         return False
     if isinstance(given, Bin) and all(map(_is_number, walk(given))):
         return True
-    steps = origins(model.flow, given, LOCAL)
+    steps = origins(model.flow, given, LOCAL | Hop.CALLER | Hop.RETURN)
     return any(is_variable(part) for step in steps for part in walk(step.expr))
 
 

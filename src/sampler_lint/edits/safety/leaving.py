@@ -18,7 +18,6 @@ from sampler_lint.domain.concepts import (
     EPOCH,
     LOGS,
     LOOKS,
-    RANGES,
     SAMPLER_ARGUMENTS,
     WRITES,
 )
@@ -33,6 +32,7 @@ from sampler_lint.syntax.navigation import (
     expressions,
     leaves,
     nodes_in,
+    owner_of,
     self_class,
     statements,
     walk,
@@ -84,6 +84,7 @@ _NUMBERS = frozenset({_Kind.NUMBER, _Kind.REST, _Kind.PLACE})
 #: By which a list gets one more at a place of its own, and a set one that has none.
 _APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
 _ADDS = frozenset({"add", "update"})
+_TAKES = frozenset({"pop", "popleft"})
 _JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 #: What is known of a batch without looking at its samples.
 _SHAPES = frozenset({"device", "dim", "dtype", "ndim", "numel", "shape", "size"})
@@ -216,6 +217,8 @@ class _Turn:
         name = last_name(call.func)
         if name == "next" and self._steps_through(call):
             return _Kind.PLACE
+        if name in _TAKES and isinstance(call.func, Attr) and self._was_listed(call.func.value):
+            return _Kind.PLACE
         args = [self.kind(arg.value) for arg in call.args]
         owner = self.kind(call.func.value) if isinstance(call.func, Attr) else None
         if LOOKS.is_call(call) or name in _SHAPES:
@@ -241,15 +244,24 @@ class _Turn:
     def _steps_through(self, call: Call) -> bool:
         """Whether a call takes, batch by batch, the next of what lasts and is no loader."""
         taken = dotted(call.positional[0]) if call.positional else None
-        made = [
-            part
+        begun: list[Expr] = [
+            stmt.value
             for stmt in self.stmts
             if isinstance(stmt, Assign) and any(dotted(each) == taken for each in stmt.targets)
-            for part in walk(stmt.value)
         ]
-        is_begun = any(isinstance(part, Call) and last_name(part.func) == "iter" for part in made)
-        names = [part for part in made if isinstance(part, (Name, Attr)) and self.lasts(part)]
-        return is_begun and not any(map(self._is_loader, names)) and bool(names[1:])
+        if not begun and call.positional and self._was_listed(call.positional[0]):
+            return True
+        names = [part for each in begun for part in _sources(each) if self.lasts(part)]
+        return bool(names) and not any(map(self._is_loader, names))
+
+    def _was_listed(self, expr: Expr) -> bool:
+        """Whether what lasts was made of a pass over the same loader."""
+        owner = owner_of(expr) if isinstance(expr, Name) else None
+        return owner is not None and any(
+            isinstance(part, Comp) and any(map(self._gives_batches, _deep(part.iters)))
+            for bound in owner.bindings[dotted(expr) or ""]
+            for part in (walk(bound.value) if bound.value is not None else ())
+        )
 
     def _result(self, call: Call, callee: Function) -> _Kind | None:
         """What a function of the program gives for what it is given here; what it does is seen."""
@@ -388,7 +400,7 @@ class _Turn:
                 own = self.kind(each)
                 if is_ours or self._is_loader(each) or self.list_of(each):
                     self._give(part, own if own in _OF_BATCH else _Kind.ITEM)
-                elif not RANGES.is_call(each):
+                elif any(map(self.lasts, _sources(each))):
                     self._give(part, _Kind.PLACE)
         else:
             self._give(target, kind)
@@ -415,11 +427,14 @@ class _Turn:
         """Whether it is another loader, of which it is known what orders it."""
         values = [v for part in walk(expr) for v in self.model.flow.values(part)]
         loaders = [v for v in values if isinstance(v, Obj) and self.model.role(v) == "loader"]
-        return bool(loaders) and all(
-            isinstance(value, (Obj, Lit))
+        given = [
+            self.model.flow.values(argument)
             for loader in loaders
             for name in SAMPLER_ARGUMENTS
-            for value in self.model.passed_to(loader, name)
+            if (argument := self.model.flow.argument(loader, name)) is not None
+        ]
+        return bool(loaders) and all(
+            values and all(isinstance(value, (Obj, Lit)) for value in values) for values in given
         )
 
     def _is_list(self, target: Expr) -> bool:
@@ -575,6 +590,23 @@ class _Turn:
 
     def _uses(self, stmt: Stmt) -> bool:
         return any(self.kind(part) in _OF_BATCH for part in _parts([stmt]))
+
+
+def _deep(exprs: list[Expr]) -> Iterator[Expr]:
+    for each in exprs:
+        yield from walk(each)
+
+
+def _sources(expr: Expr) -> Iterator[Expr]:
+    """What an iterator goes over in the end: ``x`` in ``cycle(x)``."""
+    if isinstance(expr, (Attr, Name)):
+        yield expr
+    elif isinstance(expr, Call):
+        owner = [expr.func.value] if isinstance(expr.func, Attr) and not expr.args else []
+        for each in (*owner, *expr.positional):
+            yield from _sources(each)
+    elif isinstance(expr, Index):
+        yield from _sources(expr.value)
 
 
 def _flat(target: Expr) -> Iterator[Expr]:

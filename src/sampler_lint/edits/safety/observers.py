@@ -32,8 +32,6 @@ from sampler_lint.syntax.nodes import (
 )
 
 #: By which a container keeps what it is given.
-#: By which another object gets what one keeps.
-COPIES = frozenset({"copy", "deepcopy"})
 _KEEPS = frozenset({"append", "add", "extend", "insert", "put", "setdefault", "update"})
 
 
@@ -106,8 +104,6 @@ def _is_followed(model: Model, call: Call, given: Expr) -> bool:
         return True
     if name == "__init__" or (LOOKS.is_call(call) and isinstance(call.func, Name)):
         return True
-    if name in COPIES:
-        return False
     if ITERATES.is_call(call):
         makers = model.flow.values(call.func)
         return isinstance(call.func, Name) or any(

@@ -20,28 +20,17 @@ from sampler_lint.edits.safety.turns import sets_beside
 from sampler_lint.edits.safety.values import constructed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
-    Assign,
-    Attr,
     Call,
     Class,
-    Comp,
-    Const,
     Expr,
     For,
     Function,
-    Index,
     Scope,
-    Unary,
     While,
-    dotted,
     last_name,
 )
 from sampler_lint.workspace.project import Module
-
-#: By which the items of a list are taken one after the other.
-_STEPS = frozenset({"pop", "popleft", "rotate"})
 
 
 def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
@@ -80,6 +69,8 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
             for other in model.modules:
                 if reason := _kept(model, other, frozenset({made}), in_loops=True):
                     return reason
+            if reason := _gone_by(model, frozenset({made})):
+                return reason
         elif made is not None and "shuffle" in written:
             for found in epoch_loops(model):
                 if not found.inner.loader.may_be(made):
@@ -158,73 +149,7 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
 def _goes_by_order(model: Model, found: EpochLoop) -> bool:
     return (
         goes_by_places(model, found.inner, found.loop)
-        or _goes_beside(model, found)
         or sets_beside(model, found)
         or is_looked_at(model, found)
         or leaves_items(model, found)
     )
-
-
-def _goes_beside(model: Model, found: EpochLoop) -> bool:
-    """Whether a turn takes up, item by item, what a pass before the epochs has listed."""
-    kept = _listed_before(model, found)
-    taken: list[Expr] = []
-    for scope in found.scopes if kept else ():
-        for call in scope.calls:
-            if not _is_in(found, call):
-                continue
-            if last_name(call.func) in {"next", "zip"}:
-                taken += call.positional
-            elif isinstance(call.func, Attr) and call.func.name in _STEPS:
-                taken.append(call.func.value)
-        body = [found.loop] if scope is found.loop.scope else scope.body
-        taken += [
-            node.value
-            for node in nodes_in(statements(body))
-            if isinstance(node, Index) and not isinstance(node.key, (Const, Unary))
-        ]
-    return any(dotted(each) in kept for each in taken)
-
-
-def _is_in(found: EpochLoop, call: Call) -> bool:
-    return call.scope is not found.loop.scope or (
-        call.stmt is not None and (found.loop is call.stmt or found.loop.encloses(call.stmt))
-    )
-
-
-def _lists(expr: Expr) -> bool:
-    """Whether an expression holds all that it goes over, and is no iterator."""
-    if isinstance(expr, Comp):
-        return expr.kind != "GeneratorExp"
-    return isinstance(expr, Call) and last_name(expr.func) in KEEPS
-
-
-def _listed_before(model: Model, found: EpochLoop) -> set[str]:
-    """What holds the items of a pass over the same loader that the loop does not make.
-
-    The variables that a loop appends to, or that a comprehension or the like is given to, and
-    those that are made of such ones.
-    """
-    scope, loop = found.loop.scope, found.loop
-    filled: set[str | None] = set()
-    for source, stmt in scope.iterated:
-        is_before = stmt is not None and not loop.encloses(stmt) and loop is not stmt
-        if not is_before or not any(
-            found.inner.loader in model.flow.values(part) for part in walk(source)
-        ):
-            continue
-        if isinstance(stmt, For):
-            filled |= {
-                dotted(call.func.value)
-                for call in scope.calls_in(stmt)
-                if isinstance(call.func, Attr) and call.func.name in {"append", "extend"}
-            }
-        elif isinstance(stmt, Assign) and any(map(_lists, walk(stmt.value))):
-            filled |= {dotted(target) for target in stmt.targets}
-    filled.discard(None)
-    for stmt in statements(scope.body) if filled else ():
-        if not isinstance(stmt, Assign) or loop.encloses(stmt):
-            continue
-        if any(dotted(part) in filled for part in walk(stmt.value)):
-            filled |= {dotted(target) for target in stmt.targets} - {None}
-    return {each for each in filled if each is not None}

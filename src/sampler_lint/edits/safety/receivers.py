@@ -43,7 +43,6 @@ from sampler_lint.edits.safety.classes import other_epochs
 from sampler_lint.edits.safety.counts import miscounted
 from sampler_lint.edits.safety.meaning import scope_at, scopes_of
 from sampler_lint.edits.safety.names import path
-from sampler_lint.edits.safety.observers import COPIES
 from sampler_lint.edits.safety.outlines import unread
 from sampler_lint.edits.safety.replaced import patched_by_name, replaced, stored_by_name
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
@@ -79,6 +78,7 @@ _OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
 _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
 #: What of those keeps it all.
 KEEPS = frozenset({"list", "tuple", "sorted"})
+_COPIES = frozenset({"copy", "deepcopy"})
 
 #: What leaves a block before its end.
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -220,7 +220,7 @@ def _copied(model: Model, found: EpochLoop, told: ast.Call) -> str | None:
         return None
     for arg in found.inner.loader.site.args if found.inner.loader.site is not None else ():
         for step in origins(model.flow, arg.value, _FROM):
-            if isinstance(step.expr, Call) and last_name(step.expr.func) in COPIES:
+            if isinstance(step.expr, Call) and last_name(step.expr.func) in _COPIES:
                 return f"`{unparse(step.expr)}` is another sampler"
     return None
 

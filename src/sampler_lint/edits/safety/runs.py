@@ -69,7 +69,8 @@ def _drawn_besides(model: Model, changed: Changed, cls: Class) -> str | None:
     for call in (one for method in cls.methods for one in method.calls):
         if call.stmt is None or not (SEEDS_ONE.is_call(call) or GENERATORS.is_call(call)):
             continue
-        held = call.stmt.targets if isinstance(call.stmt, Assign) else [call.func]
+        held = call.stmt.targets if isinstance(call.stmt, Assign) else []
+        held = [*held, call.func.value] if isinstance(call.func, Attr) else held
         names = {part.name for each in held for part in walk(each) if isinstance(part, Attr)}
         own = {part for each in held for part in walk(each)}
         place = call.stmt.row, call.stmt.col

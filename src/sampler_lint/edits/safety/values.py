@@ -10,7 +10,7 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
 from sampler_lint.analysis.reaching import definitions, reaching_at
 from sampler_lint.analysis.values import Ext, Gen, Lit, Obj, Pack, Value, View
-from sampler_lint.domain.concepts import EPOCH
+from sampler_lint.domain.concepts import DRAW, EPOCH, RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import options
 from sampler_lint.domain.rank_terms import differs, why_no_int, why_not_shared
@@ -220,8 +220,12 @@ class Values:
             if isinstance(loop, For) and any(same(each, told[0]) for each in walk(loop.target)):
                 told += walk(loop.iter)
         for each in told:
-            if differs(self._model, each, scope) is not None:
+            if differs(self._model, each, scope) is not None or DRAW.is_call(each):
                 return Refuted(f"`{unparse(each)}` is not the same on all ranks")
+            for part in each.positional if isinstance(each, Call) and RANGES.is_call(each) else ():
+                why = why_not_shared(self._model, part, scope)
+                if isinstance(why, Refuted):
+                    return why
         return None
 
     def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:

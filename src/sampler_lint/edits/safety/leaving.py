@@ -26,11 +26,14 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import loops_of, passes
 from sampler_lint.domain.places import called, counts
 from sampler_lint.domain.steps import is_step, steps
+from sampler_lint.edits.safety.names import is_builtin
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.syntax.navigation import (
+    binder_of,
     children,
     expressions,
     leaves,
+    leftmost,
     nodes_in,
     owner_of,
     self_class,
@@ -90,12 +93,15 @@ _JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 _SHAPES = frozenset({"device", "dim", "dtype", "ndim", "numel", "shape", "size"})
 #: By which all items of a list come to one value, whatever their order.
 _SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std", "sum", "var"})
-_FUNCTIONS = ("builtins.", "itertools.", "math.", "numpy.", "torch.")
+_FUNCTIONS = ("itertools.", "math.", "numpy.", "pandas.", "torch.")
 
 
 def leaves_items(model: Model, found: EpochLoop) -> bool:
     """Whether a turn leaves items to what comes after it, or goes by their numbers."""
     loop, inner = found.loop, found.inner
+    passing = _Turn(model, inner.loader, inner.scope, {}, 0)
+    if any(map(passing.hands_out, _deep([*expressions(inner.stmt)]))):
+        return True
     if any(_Turn(model, inner.loader, *each, 0).leaves_any() for each in _handed_over(model, loop)):
         return True
     return any(
@@ -130,14 +136,15 @@ class _Turn:
         *,
         loop: Loop | None = None,
         lasting: frozenset[str] = frozenset(),
+        lists: dict[str, _Kind] | None = None,
     ) -> None:
         self.model, self.loader, self.scope, self.depth = model, loader, scope, depth
         self.loop, self.lasting = loop, lasting
         self.kinds = dict(given)
         """The kinds of the variables."""
-        self.lists: dict[str, _Kind] = {}
+        self.lists: dict[str, _Kind] = dict(lists or {})
         """Those that hold the items of a pass, one after the other."""
-        self.joined: set[str] = set()
+        self.joined: set[str] = {*self.lists}
         """Those of them that are no list of losses or the like: they hold what each sample gave."""
         self.stmts: list[Stmt] = [*statements(scope.body if loop is None else [loop])]
         inside = {*self.stmts}
@@ -149,6 +156,8 @@ class _Turn:
         self._results: dict[tuple[Call, tuple[tuple[str, _Kind], ...]], _Kind | None] = {}
         self.harm = False
         self.fresh = self._made_anew()
+        self.carried = self._read_first() & self.fresh
+        """Those of them that still have the value of another turn where they are read."""
         before: tuple[int, ...] = ()
         while before != (now := (len(self.kinds), len(self.lists), len(self.joined))):
             before = now
@@ -165,6 +174,31 @@ class _Turn:
                 targets = [each for _, each in stmt.items if each is not None]
             made |= {name for each in targets for p in _flat(each) if (name := dotted(p))}
         return made
+
+    def _read_first(self) -> set[str]:
+        """The names that a turn finds as another one has left them, and gives another value."""
+        first: dict[str, int] = {}
+        found: set[str] = set()
+        for stmt in self.stmts:
+            parts = [stmt.value] if isinstance(stmt, Assign) else [*expressions(stmt)]
+            for name in {dotted(part) for each in parts for part in walk(each)}:
+                if name is not None and name not in first and self._is_of_before(name):
+                    found.add(name)
+            for target in stmt.targets if isinstance(stmt, Assign) else ():
+                for part in _flat(target):
+                    first.setdefault(dotted(part) or "", stmt.order)
+        return found
+
+    def _is_of_before(self, name: str) -> bool:
+        """Whether a variable may have a value when the turn, or the function, begins."""
+        if "." in name or self.loop is None:
+            return "." in name
+        owner = binder_of(self.scope, name)
+        bound = owner.bindings.get(name, ()) if owner is not None else ()
+        return any(each.stmt is None or not self._is_inside(each.stmt) for each in bound)
+
+    def _is_inside(self, stmt: Stmt) -> bool:
+        return self.loop is not None and (stmt is self.loop or self.loop.encloses(stmt))
 
     # -- what a value is
 
@@ -188,8 +222,9 @@ class _Turn:
         kind = self._together(found)
         if isinstance(expr, Bin) and expr.op == "Mod" and kind is _Kind.NUMBER:
             return _Kind.REST
-        if isinstance(expr, (Bin, Compare)) and _Kind.PLACE in found and {*found} & _OF_BATCH:
-            self.harm = True
+        if isinstance(expr, (Bin, Compare)):
+            self.harm |= _Kind.PLACE in found and bool({*found} & _OF_BATCH)
+            self.harm |= self._is_beside(children(expr))
         return kind
 
     def _together(self, found: list[_Kind | None]) -> _Kind | None:
@@ -226,20 +261,37 @@ class _Turn:
         if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
             return None
         callees = called(self.model, call) if self.depth < DEEPEST_CALLS else []
-        if callees and (any(args) or owner or self.passing.intersection(callees)):
+        has_lists = any(self.list_of(arg.value) is not None for arg in call.args)
+        if callees and (any(args) or has_lists or owner or self.passing.intersection(callees)):
             return self._together([self._result(call, each) for each in callees])
         if owner is not None:
             return self._together([owner, *args])
         kind = self._together(args)
-        is_function = all(
-            isinstance(value, Ext) and value.dotted.startswith(_FUNCTIONS)
-            for value in self.model.flow.values(call.func)
-        )
-        if _Kind.PLACE in args and {*args} & _OF_BATCH:
-            self.harm = True
-        if kind in _OF_BATCH and not is_function and name not in {"int", "float", "list", "tuple"}:
+        is_function = self._is_function(call)
+        self.harm |= _Kind.PLACE in args and bool({*args} & _OF_BATCH)
+        self.harm |= self._is_beside([arg.value for arg in call.args])
+        if kind in _OF_BATCH and not is_function:
             return _Kind.MADE
         return kind if kind in _OF_BATCH or is_function else None
+
+    def _is_function(self, call: Call) -> bool:
+        """Whether a call makes a value of its arguments as they are, and learns nothing."""
+        if isinstance(call.func, Name) and binder_of(self.scope, call.func.id) is None:
+            return is_builtin(call.func.id)
+        values = self.model.flow.values(call.func)
+        return bool(values) and all(
+            isinstance(value, Ext) and value.dotted.startswith(_FUNCTIONS) for value in values
+        )
+
+    def _is_beside(self, parts: list[Expr]) -> bool:
+        """Whether a list of this turn is set beside what is left of another."""
+        lists = [each for each in parts if self.list_of(each) is not None]
+        others = [each for each in parts if each not in lists] if lists else []
+        return any(
+            dotted(part) in self.carried or self._was_listed(part)
+            for each in others
+            for part in walk(each)
+        )
 
     def _steps_through(self, call: Call) -> bool:
         """Whether a call takes, batch by batch, the next of what lasts and is no loader."""
@@ -258,7 +310,8 @@ class _Turn:
         """Whether what lasts was made of a pass over the same loader."""
         owner = owner_of(expr) if isinstance(expr, Name) else None
         return owner is not None and any(
-            isinstance(part, Comp) and any(map(self._gives_batches, _deep(part.iters)))
+            (isinstance(part, Comp) and any(map(self._gives_batches, _deep(part.iters))))
+            or (isinstance(part, Call) and self.passing & {*self.model.flow.callees(part)})
             for bound in owner.bindings[dotted(expr) or ""]
             for part in (walk(bound.value) if bound.value is not None else ())
         )
@@ -267,28 +320,32 @@ class _Turn:
         """What a function of the program gives for what it is given here; what it does is seen."""
         given: dict[str, _Kind] = {}
         lasting: set[str] = set()
+        lists: dict[str, _Kind] = {}
         for param in callee.params:
             value = passed(callee, param, call)
             if isinstance(value, Expr):
-                if (kind := self.kind(value)) is not None:
+                if (listed := self.list_of(value)) is not None:
+                    lists[param.name] = listed
+                elif (kind := self.kind(value)) is not None:
                     given[param.name] = kind
                 elif isinstance(value, (Name, Attr)) and self.lasts(value):
                     lasting.add(param.name)
-        key = call, tuple(given.items())
+        key = call, tuple((given | lists).items())
         makes_pass = callee in self.passing and callee is not self.scope
-        if (given or makes_pass) and key not in self._results:
+        if (given or lists or makes_pass) and key not in self._results:
             self._results[key] = None
             inner = _Turn(
                 *(self.model, self.loader, callee, given, self.depth + 1),
                 lasting=frozenset(lasting),
+                lists=lists,
             )
             self.harm |= inner.leaves_any()
             given_back = [each.value for each in callee.returns if each.value is not None]
             self._results[key] = self._together([*map(inner.kind, given_back)])
-            listed = [each for each in given_back if inner.list_of(each) is not None]
-            if listed:
-                self._lists[call] = inner.list_of(listed[0])
-                self._joins |= {call for each in listed if inner.is_of_samples(each)}
+            handed = [each for each in given_back if inner.list_of(each) is not None]
+            if handed:
+                self._lists[call] = inner.list_of(handed[0])
+                self._joins |= {call for each in handed if inner.is_of_samples(each)}
         return self._results.get(key)
 
     # -- what holds what
@@ -300,7 +357,7 @@ class _Turn:
             return self.lists[name]
         if isinstance(expr, Comp) and expr.kind != "GeneratorExp":
             return self.kind(expr) if self._over(expr.iters) in _OF_BATCH else None
-        if isinstance(expr, (Seq, Map)):
+        if isinstance(expr, (Bin, Map, Seq)):
             return self._together([self.list_of(each) for each in children(expr)])
         if isinstance(expr, Call):
             if last_name(expr.func) in _SUMS | LOOKS.called:
@@ -308,8 +365,9 @@ class _Turn:
             self.kind(expr)
             if expr in self._lists:
                 return self._lists[expr]
-            owner = [expr.func.value] if isinstance(expr.func, Attr) else []
-            parts = [*owner, *(arg.value for arg in expr.args)]
+            parts = [expr.func.value] if isinstance(expr.func, Attr) else []
+            if self._is_function(expr):
+                parts = [arg.value for arg in expr.args]
             return self._together([self.list_of(each) for each in parts])
         if isinstance(expr, (Attr, Index)) and getattr(expr, "name", "") not in _SHAPES:
             return self.list_of(expr.value)
@@ -337,7 +395,9 @@ class _Turn:
                 owner = owner.value
             expr = owner
         name = dotted(expr)
-        if name is None or name in self.kinds or name in self.lists or name in self.fresh:
+        if name in self.kinds:
+            return self.kinds[name] is _Kind.PLACE
+        if name is None or name in self.lists or name in self.fresh:
             return False
         if isinstance(expr, Attr) and (cls := self_class(expr.value)) is not None:
             return not any(
@@ -482,15 +542,21 @@ class _Turn:
                 targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
                 if any(self._is_kept(each, stmt) for each in targets):
                     return True
-            elif any(
-                isinstance(part, Yield) and part.value is not None and self.list_of(part.value)
-                for whole in expressions(stmt)
-                for part in walk(whole)
-            ) or (
-                isinstance(stmt, If) and (self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt))
-            ):
+            elif isinstance(stmt, If):
+                if self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt):
+                    return True
+            elif any(map(self.hands_out, _deep([*expressions(stmt)]))):
                 return True
-        return self.harm
+        return self.harm or bool(self.carried & self.lists.keys())
+
+    def hands_out(self, part: Expr) -> bool:
+        """Whether a turn hands out a list, or a pass before it is read."""
+        value = part.value if isinstance(part, Yield) and not part.delegates else None
+        return value is not None and (
+            self.list_of(value) is not None
+            or any(isinstance(one, Call) and last_name(one.func) == "iter" for one in walk(value))
+            or (isinstance(value, Comp) and self._over(value.iters) is not None)
+        )
 
     def hands_on(self) -> bool:
         """Whether a pass reads what it has kept of the batch before."""
@@ -514,13 +580,21 @@ class _Turn:
             return self.lasts(target.value) and (
                 kind is _Kind.ITEM or self.is_of_samples(stmt.value)
             )
+        is_left = kind is _Kind.ITEM or self.list_of(stmt.value) is not None
+        if isinstance(stmt, Assign):
+            return is_left and dotted(target) in self.carried
         is_sum = not isinstance(stmt.value, (Seq, Comp)) and self.list_of(stmt.value) is None
-        return isinstance(stmt, AugAssign) and not is_sum and self.lasts(target)
+        return not is_sum and self.lasts(target)
 
     def _kept(self, call: Call) -> set[_Kind | None]:
         """What is given, item by item or as a list of them, to something that lasts."""
         func = call.func
-        if not isinstance(func, Attr) or func.name not in _APPENDS | _ADDS:
+        if not isinstance(func, Attr):
+            return set()
+        if func.name.endswith("_") and self.lasts(leftmost(call)):
+            # torch changes in place what a name with a line at its end says.
+            return {_Kind.ITEM for arg in call.args if self.is_of_samples(arg.value)}
+        if func.name not in _APPENDS | _ADDS:
             return set()
         if self.model.flow.callees(call) or not self.lasts(func.value):
             return set()

@@ -16,7 +16,6 @@ from sampler_lint.edits.safety.leaving import hands_on, leaves_items
 from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
 from sampler_lint.edits.safety.receivers import KEEPS, in_model, rewritten
 from sampler_lint.edits.safety.texts import Changed
-from sampler_lint.edits.safety.turns import sets_beside
 from sampler_lint.edits.safety.values import constructed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
@@ -149,7 +148,6 @@ def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
 def _goes_by_order(model: Model, found: EpochLoop) -> bool:
     return (
         goes_by_places(model, found.inner, found.loop)
-        or sets_beside(model, found)
         or is_looked_at(model, found)
         or leaves_items(model, found)
     )

@@ -16,9 +16,11 @@ from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import Ext, Lit, Obj
 from sampler_lint.domain.concepts import (
     EPOCH,
+    ITERATES,
     LOGS,
     LOOKS,
     SAMPLER_ARGUMENTS,
+    SEEDS_ONE,
     WRITES,
 )
 from sampler_lint.domain.epochs import EpochLoop
@@ -48,6 +50,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Comp,
     Compare,
+    Const,
     Expr,
     ExprStmt,
     For,
@@ -60,6 +63,8 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Seq,
     Stmt,
+    Text,
+    While,
     With,
     Yield,
     dotted,
@@ -93,13 +98,14 @@ _JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 _SHAPES = frozenset({"device", "dim", "dtype", "ndim", "numel", "shape", "size"})
 #: By which all items of a list come to one value, whatever their order.
 _SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std", "sum", "var"})
-_FUNCTIONS = ("itertools.", "math.", "numpy.", "pandas.", "torch.")
 
 
 def leaves_items(model: Model, found: EpochLoop) -> bool:
     """Whether a turn leaves items to what comes after it, or goes by their numbers."""
     loop, inner = found.loop, found.inner
     passing = _Turn(model, inner.loader, inner.scope, {}, 0)
+    if any(_seeds_alike(call, loop) for call in loop.scope.calls_in(loop)):
+        return True
     if any(map(passing.hands_out, _deep([*expressions(inner.stmt)]))):
         return True
     if any(_Turn(model, inner.loader, *each, 0).leaves_any() for each in _handed_over(model, loop)):
@@ -110,6 +116,18 @@ def leaves_items(model: Model, found: EpochLoop) -> bool:
             loop=loop if scope is loop.scope else None,
         ).leaves_any()
         for scope in found.scopes
+    )
+
+
+def _seeds_alike(call: Call, loop: Loop) -> bool:
+    """Whether each turn draws the same, batch by batch: it seeds with what is no epoch."""
+    if not SEEDS_ONE.is_call(call) or call.stmt is None or call.stmt.block is not loop.body:
+        return False
+    turn = {dotted(p) for p in walk(loop.target)} - {None} if isinstance(loop, For) else set()
+    parts = [part for arg in call.args for part in walk(arg.value)]
+    return not any(
+        dotted(part) in turn or (isinstance(part, (Attr, Name)) and EPOCH.names(part))
+        for part in parts
     )
 
 
@@ -235,7 +253,7 @@ class _Turn:
         """What a comprehension goes over: the loader, or what was read of it."""
         if any(self._gives_batches(part) for each in iters for part in walk(each)):
             return _Kind.ITEM
-        return self._together([self.kind(each) for each in iters])
+        return self._together([self.kind(each) or self.list_of(each) for each in iters])
 
     def _gives_batches(self, expr: Expr) -> bool:
         is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site
@@ -261,9 +279,17 @@ class _Turn:
         if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
             return None
         callees = called(self.model, call) if self.depth < DEEPEST_CALLS else []
+        if {*args} & _OF_BATCH and self.kind(call.func) in _NUMBERS:
+            self.harm = True  # what is done with a batch hangs on its number
         has_lists = any(self.list_of(arg.value) is not None for arg in call.args)
         if callees and (any(args) or has_lists or owner or self.passing.intersection(callees)):
             return self._together([self._result(call, each) for each in callees])
+        if any(each.declared for each in callees) and not any(args):
+            return _Kind.NUMBER  # it counts for itself
+        if isinstance(call.func, Attr) and _Kind.NUMBER in args and self.lasts(call.func.value):
+            return _Kind.PLACE
+        if ITERATES.is_call(call) and any(self._gives_batches(arg.value) for arg in call.args):
+            return _Kind.ITEM
         if owner is not None:
             return self._together([owner, *args])
         kind = self._together(args)
@@ -279,9 +305,8 @@ class _Turn:
         if isinstance(call.func, Name) and binder_of(self.scope, call.func.id) is None:
             return is_builtin(call.func.id)
         values = self.model.flow.values(call.func)
-        return bool(values) and all(
-            isinstance(value, Ext) and value.dotted.startswith(_FUNCTIONS) for value in values
-        )
+        owners = self.model.flow.values(call.func.value) if isinstance(call.func, Attr) else ()
+        return bool(values) and all(isinstance(value, Ext) for value in (*values, *owners))
 
     def _is_beside(self, parts: list[Expr]) -> bool:
         """Whether a list of this turn is set beside what is left of another."""
@@ -301,8 +326,14 @@ class _Turn:
             for stmt in self.stmts
             if isinstance(stmt, Assign) and any(dotted(each) == taken for each in stmt.targets)
         ]
-        if not begun and call.positional and self._was_listed(call.positional[0]):
-            return True
+        taking = call.positional[0] if call.positional else None
+        if not begun and isinstance(taking, Name) and (owner := owner_of(taking)) is not None:
+            if self._was_listed(taking):
+                return True
+            begun = [bound.value for bound in owner.bindings.get(taking.id, ()) if bound.value]
+            sources = [part for each in begun for part in (*_sources(each), *walk(each))]
+            lists = [part for part in sources if isinstance(part, (Seq, Comp))]
+            return bool(lists) and not any(map(self._is_loader, sources))
         names = [part for each in begun for part in _sources(each) if self.lasts(part)]
         return bool(names) and not any(map(self._is_loader, names))
 
@@ -420,6 +451,10 @@ class _Turn:
         for stmt in self.stmts:
             if isinstance(stmt, For) and stmt is not self.loop:
                 self._go_over(stmt)
+            elif isinstance(stmt, While) and stmt is not self.loop:
+                for each in statements(stmt.body):
+                    if isinstance(each, AugAssign) and isinstance(each.value, Const):
+                        self._give(each.target, _Kind.NUMBER)
             elif isinstance(stmt, Assign):
                 for target in stmt.targets:
                     if isinstance(target, Seq) and isinstance(stmt.value, Seq):
@@ -473,6 +508,8 @@ class _Turn:
                 for part in targets:
                     if (name := dotted(part)) and isinstance(stmt, (Assign, AugAssign)):
                         changed.setdefault(name, []).append(self.kind(stmt.value))
+                        if isinstance(stmt, AugAssign) and self._is_weighted(stmt.value):
+                            self._give(part, _Kind.ITEM)
             before = {
                 dotted(part)
                 for stmt in self.stmts
@@ -482,6 +519,11 @@ class _Turn:
             for name, kinds in changed.items():
                 if name in before and not any(kinds):
                     self.kinds.setdefault(name, _Kind.NUMBER)
+
+    def _is_weighted(self, expr: Expr) -> bool:
+        """Whether the number of a batch says how much its items count."""
+        kinds = {self.kind(part) for part in walk(expr)}
+        return _Kind.NUMBER in kinds and _Kind.ITEM in kinds and _Kind.MADE not in kinds
 
     def _is_loader(self, expr: Expr) -> bool:
         """Whether it is another loader, of which it is known what orders it."""
@@ -583,8 +625,11 @@ class _Turn:
         is_left = kind is _Kind.ITEM or self.list_of(stmt.value) is not None
         if isinstance(stmt, Assign):
             return is_left and dotted(target) in self.carried
-        is_sum = not isinstance(stmt.value, (Seq, Comp)) and self.list_of(stmt.value) is None
-        return not is_sum and self.lasts(target)
+        if not self.lasts(target) or kind not in _OF_BATCH:
+            return False
+        is_text = isinstance(stmt.value, (Comp, Seq, Text))
+        own = [v for v in self.model.flow.values(target) if isinstance(v, Obj)]
+        return is_left and (is_text or bool(own) or self.list_of(stmt.value) is not None)
 
     def _kept(self, call: Call) -> set[_Kind | None]:
         """What is given, item by item or as a list of them, to something that lasts."""
@@ -650,7 +695,8 @@ class _Turn:
         if self.kind(stmt.test) not in _NUMBERS or EPOCH.is_mentioned(stmt.test):
             return False
         around = next(iter(loops_of(stmt)), None)
-        if not isinstance(around, For) or not any(map(self._gives_batches, walk(around.iter))):
+        is_pass = isinstance(around, For) and any(map(self._gives_batches, walk(around.iter)))
+        if not is_pass and not isinstance(around, While):
             return False
         behind = stmt.block[stmt.block.index(stmt) + 1 :]
         other = stmt.orelse or (behind if leaves(stmt.body[-1]) else [])

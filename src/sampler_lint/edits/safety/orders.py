@@ -36,6 +36,23 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
     """A place that keeps the order of a sampler which the fix tells an epoch, or goes by it."""
     if (reason := _reordered(model, module, changed)) is not None:
         return reason
+    for cls in rewritten(module, changed):
+        if cls.method("__iter__") is None:
+            continue
+        for other in model.modules:
+            kept = _keeping(model, other, True)
+            found_at = next(
+                (
+                    where
+                    for value, where in kept.items()
+                    if isinstance(value, Obj)
+                    and isinstance(value.cls, Class)
+                    and cls in model.flow.mro(value.cls)
+                ),
+                None,
+            )
+            if found_at is not None:
+                return f"{model.place(*found_at)} keeps an order"
     classes = {cls for cls in rewritten(module, changed) if cls.method("set_epoch") is not None}
     for found, samplers in _going_by_places(model) if classes else ():
         own = [each.cls for each in samplers if isinstance(each.cls, Class)]

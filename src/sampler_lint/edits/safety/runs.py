@@ -43,7 +43,8 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
                 return reason
             if reason := _drawn_besides(model, changed, cls):
                 return reason
-            if reason := seeded_beside(model, cls, _new_seeds(model, changed, cls, node)):
+            told = _new_seeds(model, changed, cls, node) | _given_anew(changed, node)
+            if reason := seeded_beside(model, cls, told):
                 return reason
             if model.flow.method(cls, "set_epoch") is None:
                 continue
@@ -106,6 +107,27 @@ def _new_seeds(model: Model, changed: Changed, cls: Class, node: ast.ClassDef) -
         for one in ast.walk(node)
         if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load)
         if SEED.says(one.attr) and one.attr not in before and changed.is_written(one)
+    }
+
+
+def _given_anew(changed: Changed, cls: ast.ClassDef) -> set[str]:
+    """The seeds that the fix has a class keep another value of."""
+    stmts = [
+        one
+        for one in ast.walk(cls)
+        if isinstance(one, ast.Assign)
+        and one in changed.back
+        and any(
+            part in changed.old.spans and changed.is_touched(part)
+            for part in ast.walk(changed.back[one])
+        )
+    ]
+    return {
+        part.attr
+        for stmt in stmts
+        for target in stmt.targets
+        for part in ast.walk(target)
+        if isinstance(part, ast.Attribute) and SEED.says(part.attr)
     }
 
 

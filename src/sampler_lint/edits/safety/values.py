@@ -13,7 +13,7 @@ from sampler_lint.analysis.values import Ext, Gen, Lit, Obj, Pack, Value, View
 from sampler_lint.domain.concepts import DRAW, EPOCH, RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import options
-from sampler_lint.domain.rank_terms import differs, why_no_int, why_not_shared
+from sampler_lint.domain.rank_terms import differs, is_rank, why_no_int, why_not_shared
 from sampler_lint.domain.seed_names import is_number
 from sampler_lint.domain.seeds import constructions, is_seed_name, spelled_seedings
 from sampler_lint.domain.signatures import never_in, refuser
@@ -41,6 +41,7 @@ from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
+    Bin,
     Call,
     Class,
     Const,
@@ -52,6 +53,8 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Stmt,
+    Text,
+    Unary,
     dotted,
     last_name,
 )
@@ -226,6 +229,9 @@ class Values:
                 why = why_not_shared(self._model, part, scope)
                 if isinstance(why, Refuted):
                     return why
+                for step in origins(self._model.flow, part, LOCAL | Hop.CALLER | Hop.RETURN):
+                    if any(map(_is_file_of_rank, walk(step.expr))):
+                        return f"`{unparse(part)}` is read from a file of each rank"
         return None
 
     def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
@@ -267,6 +273,11 @@ class Values:
         old, where = self._changed.back.get(call), in_model(self._module, self._changed, value)
         made = constructed(self._model, self._module, old) if isinstance(old, ast.Call) else None
         cls = made.cls if made is not None else None
+        if where is not None and isinstance(value, ast.Attribute) and not isinstance(cls, Class):
+            program = self._model.project.program_of(self._module)
+            for option in options(self._model, program, value.attr):
+                if _is_worked_out(option.keyword("default")):
+                    return f"`{ast.unparse(value)}` may be too long to add an epoch to it"
         if where is None or not isinstance(cls, Class):
             return None
         long = self._model.epoch_trial(cls, seed=2**32, tells_errors=True)
@@ -700,3 +711,16 @@ class Values:
                 )
                 return why if is_kept else Refuted(why)
         return None
+
+
+def _is_file_of_rank(part: Expr) -> bool:
+    """Whether a call opens or reads what has the rank in its name."""
+    name = part.positional[0] if isinstance(part, Call) and part.positional else None
+    return isinstance(name, Text) and any(is_rank(each) for each in walk(name))
+
+
+def _is_worked_out(given: Expr | None) -> bool:
+    """Whether a number is worked out of others: ``2**64 - 1``."""
+    return isinstance(given, Bin) and all(
+        isinstance(part, (Bin, Const, Unary)) for part in walk(given)
+    )

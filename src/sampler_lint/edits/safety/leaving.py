@@ -15,7 +15,9 @@ from enum import Enum
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import Ext, Lit, Obj
 from sampler_lint.domain.concepts import (
+    ASKS_KIND,
     EPOCH,
+    GENERATORS,
     ITERATES,
     LOGS,
     LOOKS,
@@ -95,7 +97,9 @@ _ADDS = frozenset({"add", "update"})
 _TAKES = frozenset({"pop", "popleft"})
 _JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 #: What is known of a batch without looking at its samples.
-_SHAPES = frozenset({"device", "dim", "dtype", "ndim", "numel", "shape", "size"})
+_SHAPES = frozenset(
+    {"bool", "id", "len", "device", "dim", "dtype", "ndim", "numel", "shape", "size"}
+)
 #: By which all items of a list come to one value, whatever their order.
 _SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std", "sum", "var"})
 
@@ -106,7 +110,8 @@ def leaves_items(model: Model, found: EpochLoop) -> bool:
     passing = _Turn(model, inner.loader, inner.scope, {}, 0)
     if any(_seeds_alike(call, loop) for call in loop.scope.calls_in(loop)):
         return True
-    if any(map(passing.hands_out, _deep([*expressions(inner.stmt)]))):
+    is_own = inner.scope is loop.scope
+    if is_own and any(map(passing.hands_out, _deep([*expressions(inner.stmt)]))):
         return True
     if any(_Turn(model, inner.loader, *each, 0).leaves_any() for each in _handed_over(model, loop)):
         return True
@@ -121,7 +126,8 @@ def leaves_items(model: Model, found: EpochLoop) -> bool:
 
 def _seeds_alike(call: Call, loop: Loop) -> bool:
     """Whether each turn draws the same, batch by batch: it seeds with what is no epoch."""
-    if not SEEDS_ONE.is_call(call) or call.stmt is None or call.stmt.block is not loop.body:
+    seeds = SEEDS_ONE.is_call(call) or (GENERATORS.is_call(call) and call.args)
+    if not seeds or call.stmt is None or call.stmt.block is not loop.body:
         return False
     turn = {dotted(p) for p in walk(loop.target)} - {None} if isinstance(loop, For) else set()
     parts = [part for arg in call.args for part in walk(arg.value)]
@@ -238,8 +244,12 @@ class _Turn:
         if asks_among and _Kind.NUMBER in found[:1] and self.lasts(children(expr)[1]):
             return _Kind.PLACE
         kind = self._together(found)
-        if isinstance(expr, Bin) and expr.op == "Mod" and kind is _Kind.NUMBER:
-            return _Kind.REST
+        if isinstance(expr, Bin) and expr.op == "Mod":
+            size = expr.right if isinstance(expr.right, Call) else None
+            if size is not None and any(map(self._gives_batches, size.positional)):
+                return _Kind.NUMBER  # of all steps, what is left by the length of a pass
+            if kind is _Kind.NUMBER:
+                return _Kind.REST
         if isinstance(expr, (Bin, Compare)):
             self.harm |= _Kind.PLACE in found and bool({*found} & _OF_BATCH)
             self.harm |= self._is_beside(children(expr))
@@ -274,7 +284,7 @@ class _Turn:
             return _Kind.PLACE
         args = [self.kind(arg.value) for arg in call.args]
         owner = self.kind(call.func.value) if isinstance(call.func, Attr) else None
-        if LOOKS.is_call(call) or name in _SHAPES:
+        if ASKS_KIND.is_call(call) or name in _SHAPES:
             return None
         if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
             return None
@@ -543,7 +553,7 @@ class _Turn:
         name = dotted(target)
         return any(
             isinstance(stmt, Assign)
-            and isinstance(stmt.value, Seq)
+            and (isinstance(stmt.value, Seq) or getattr(stmt.value, "value", None) == "")
             and any(dotted(each) == name for each in stmt.targets)
             for stmt in self.stmts
         )
@@ -587,7 +597,7 @@ class _Turn:
             elif isinstance(stmt, If):
                 if self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt):
                     return True
-            elif any(map(self.hands_out, _deep([*expressions(stmt)]))):
+            elif self.loop is not None and any(map(self.hands_out, _deep([*expressions(stmt)]))):
                 return True
         return self.harm or bool(self.carried & self.lists.keys())
 
@@ -622,14 +632,16 @@ class _Turn:
             return self.lasts(target.value) and (
                 kind is _Kind.ITEM or self.is_of_samples(stmt.value)
             )
-        is_left = kind is _Kind.ITEM or self.list_of(stmt.value) is not None
+        made = last_name(stmt.value.func) if isinstance(stmt.value, Call) else None
+        is_left = self.list_of(stmt.value) is not None
+        is_left |= kind is _Kind.ITEM and made not in {"iter", "next"}
         if isinstance(stmt, Assign):
             return is_left and dotted(target) in self.carried
-        if not self.lasts(target) or kind not in _OF_BATCH:
+        if not self.lasts(target) or not is_left:
             return False
         is_text = isinstance(stmt.value, (Comp, Seq, Text))
         own = [v for v in self.model.flow.values(target) if isinstance(v, Obj)]
-        return is_left and (is_text or bool(own) or self.list_of(stmt.value) is not None)
+        return is_text or bool(own) or self.list_of(stmt.value) is not None
 
     def _kept(self, call: Call) -> set[_Kind | None]:
         """What is given, item by item or as a list of them, to something that lasts."""
@@ -727,6 +739,9 @@ def _sources(expr: Expr) -> Iterator[Expr]:
             yield from _sources(each)
     elif isinstance(expr, Index):
         yield from _sources(expr.value)
+    elif isinstance(expr, Comp):
+        for each in expr.iters:
+            yield from _sources(each)
 
 
 def _flat(target: Expr) -> Iterator[Expr]:

@@ -10,9 +10,9 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
 from sampler_lint.analysis.reaching import definitions, reaching_at
 from sampler_lint.analysis.values import Ext, Gen, Lit, Obj, Pack, Value, View
-from sampler_lint.domain.concepts import DRAW, EPOCH, RANGES
+from sampler_lint.domain.concepts import DRAW, EPOCH, LOCAL_RANK, RANGES
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.options import options
+from sampler_lint.domain.options import looked_up, options
 from sampler_lint.domain.rank_terms import differs, is_rank, why_no_int, why_not_shared
 from sampler_lint.domain.seed_names import is_number
 from sampler_lint.domain.seeds import constructions, is_seed_name, spelled_seedings
@@ -230,8 +230,8 @@ class Values:
                 if isinstance(why, Refuted):
                     return why
                 for step in origins(self._model.flow, part, LOCAL | Hop.CALLER | Hop.RETURN):
-                    if any(map(_is_file_of_rank, walk(step.expr))):
-                        return f"`{unparse(part)}` is read from a file of each rank"
+                    if any(map(_is_of_rank, walk(step.expr))):
+                        return f"`{unparse(part)}` may be another on each rank"
         return None
 
     def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
@@ -713,10 +713,17 @@ class Values:
         return None
 
 
-def _is_file_of_rank(part: Expr) -> bool:
-    """Whether a call opens or reads what has the rank in its name."""
+def _is_of_rank(part: Expr) -> bool:
+    """Whether it is looked up by the rank, or read from what has the rank in its name."""
     name = part.positional[0] if isinstance(part, Call) and part.positional else None
-    return isinstance(name, Text) and any(is_rank(each) for each in walk(name))
+    if isinstance(part, Index):
+        name = part.key
+    elif not isinstance(name, Text):
+        return False
+    return name is not None and any(
+        is_rank(each) or (looked_up(each) or (None, None))[1] in LOCAL_RANK.variables
+        for each in walk(name)
+    )
 
 
 def _is_worked_out(given: Expr | None) -> bool:

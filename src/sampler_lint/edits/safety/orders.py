@@ -40,7 +40,7 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
         if cls.method("__iter__") is None:
             continue
         for other in model.modules:
-            kept = _keeping(model, other, True)
+            kept = _keeping(model, other, False)
             found_at = next(
                 (
                     where

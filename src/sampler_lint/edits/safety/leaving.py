@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import Ext, Lit, Obj
@@ -32,6 +33,7 @@ from sampler_lint.domain.places import called, counts
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.edits.safety.names import is_builtin
 from sampler_lint.limits import DEEPEST_CALLS
+from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
     binder_of,
     children,
@@ -61,6 +63,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Loop,
     Map,
+    ModuleFacts,
     Name,
     Scope,
     Seq,
@@ -89,6 +92,15 @@ class _Kind(Enum):
     PLACE = "what lasts, at the place of such a number"
 
 
+class _Given(NamedTuple):
+    """What a function gives back for what it is given."""
+
+    kind: _Kind | None
+    listed: _Kind | None
+    is_of_samples: bool
+    harm: bool
+
+
 _OF_BATCH = frozenset({_Kind.ITEM, _Kind.MADE})
 _NUMBERS = frozenset({_Kind.NUMBER, _Kind.REST, _Kind.PLACE})
 #: By which a list gets one more at a place of its own, and a set one that has none.
@@ -113,7 +125,7 @@ def leaves_items(model: Model, found: EpochLoop) -> bool:
     is_own = inner.scope is loop.scope
     if is_own and any(map(passing.hands_out, _deep([*expressions(inner.stmt)]))):
         return True
-    if any(_Turn(model, inner.loader, *each, 0).leaves_any() for each in _handed_over(model, loop)):
+    if _keeps_what_it_is_given(model, loop.scope.module):
         return True
     return any(
         _Turn(
@@ -137,13 +149,28 @@ def _seeds_alike(call: Call, loop: Loop) -> bool:
     )
 
 
-def _handed_over(model: Model, loop: Loop) -> Iterator[tuple[Function, dict[str, _Kind]]]:
+@remembered
+def _passing(model: Model) -> dict[Obj, set[Scope]]:
+    """In which functions each loader is gone over."""
+    found: dict[Obj, set[Scope]] = {}
+    for each in passes(model):
+        found.setdefault(each.loader, set()).add(each.scope)
+    return found
+
+
+@remembered
+def _keeps_what_it_is_given(model: Model, module: ModuleFacts) -> bool:
+    """Whether a function of a file that nobody in it calls keeps the items it may be given."""
+    return any(_Turn(model, None, *each, 0).leaves_any() for each in _handed_over(model, module))
+
+
+def _handed_over(model: Model, module: ModuleFacts) -> Iterator[tuple[Function, dict[str, _Kind]]]:
     """The functions of a file that nobody in it calls: what they are given may be any item."""
-    for scope in loop.scope.module.scopes:
+    for scope in module.scopes:
         if isinstance(scope, Function) and (scope.name == "forward" or scope.cls is None):
             params = scope.params[1:] if scope.cls is not None else scope.params
             is_plain = all(param.default is None for param in params)
-            if is_plain and scope is not loop.scope and not model.flow.callers(scope):
+            if is_plain and not scope.loops and not model.flow.callers(scope):
                 yield scope, {param.name: _Kind.ITEM for param in params}
 
 
@@ -153,7 +180,7 @@ class _Turn:
     def __init__(
         self,
         model: Model,
-        loader: Obj,
+        loader: Obj | None,
         scope: Scope,
         given: dict[str, _Kind],
         depth: int,
@@ -176,7 +203,7 @@ class _Turn:
         self.turn = {dotted(p) for p in walk(loop.target)} if isinstance(loop, For) else set()
         self._lists: dict[Call, _Kind | None] = {}
         self._joins: set[Call] = set()
-        self.passing = {p.scope for p in passes(model) if p.loader.may_be(loader)}
+        self.passing = _passing(model).get(loader, set()) if loader is not None else set()
         self._results: dict[tuple[Call, tuple[tuple[str, _Kind], ...]], _Kind | None] = {}
         self.harm = False
         self.fresh = self._made_anew()
@@ -266,7 +293,9 @@ class _Turn:
         return self._together([self.kind(each) or self.list_of(each) for each in iters])
 
     def _gives_batches(self, expr: Expr) -> bool:
-        is_named = isinstance(expr, (Call, Attr, Name)) and expr is not self.loader.site
+        if self.loader is None or expr is self.loader.site:
+            return False
+        is_named = isinstance(expr, (Call, Attr, Name))
         return is_named and self.loader in self.model.flow.values(expr)
 
     def _of_entry(self, expr: Index) -> _Kind | None:
@@ -375,19 +404,38 @@ class _Turn:
         makes_pass = callee in self.passing and callee is not self.scope
         if (given or lists or makes_pass) and key not in self._results:
             self._results[key] = None
-            inner = _Turn(
-                *(self.model, self.loader, callee, given, self.depth + 1),
-                lasting=frozenset(lasting),
-                lists=lists,
-            )
-            self.harm |= inner.leaves_any()
-            given_back = [each.value for each in callee.returns if each.value is not None]
-            self._results[key] = self._together([*map(inner.kind, given_back)])
-            handed = [each for each in given_back if inner.list_of(each) is not None]
-            if handed:
-                self._lists[call] = inner.list_of(handed[0])
-                self._joins |= {call for each in handed if inner.is_of_samples(each)}
+            has_loader = any(self._gives_batches(arg.value) for arg in call.args)
+            loader = self.loader if makes_pass or has_loader else None
+            known: dict[object, _Given] = self.model.memo.setdefault(_Given, {})
+            asked = callee, loader, key[1], frozenset(lasting), frozenset(lists), self.depth
+            if asked not in known:
+                known[asked] = _Given(None, None, False, False)
+                inner = _Turn(
+                    *(self.model, loader, callee, given, self.depth + 1),
+                    lasting=frozenset(lasting),
+                    lists=lists,
+                )
+                known[asked] = inner.given_back()
+            said = known[asked]
+            self.harm |= said.harm
+            self._results[key] = said.kind
+            if said.listed is not None:
+                self._lists[call] = said.listed
+                self._joins |= {call} if said.is_of_samples else set()
         return self._results.get(key)
+
+    def given_back(self) -> _Given:
+        """What a function gives back, and whether it leaves items elsewhere."""
+        harm = self.leaves_any()
+        returns = self.scope.returns
+        values = [each.value for each in returns if each.value is not None]
+        lists = [each for each in values if self.list_of(each) is not None]
+        return _Given(
+            self._together([*map(self.kind, values)]),
+            self.list_of(lists[0]) if lists else None,
+            any(map(self.is_of_samples, lists)),
+            harm,
+        )
 
     # -- what holds what
 

@@ -46,7 +46,7 @@ def reads_epoch_besides(model: Model, told: frozenset[Value]) -> str | None:
     for value in told:
         if not isinstance(value, Obj):
             continue
-        mine = [call for one, call in handed if value.may_be(one)]
+        mine = handed.get(value, [])
         for call in mine:
             if call is not None:
                 return f"{model.place(call.scope, call)} may read its epoch"
@@ -64,12 +64,12 @@ def reads_epoch_besides(model: Model, told: frozenset[Value]) -> str | None:
 
 
 @remembered
-def _handed(model: Model) -> list[tuple[Value, Call | None]]:
+def _handed(model: Model) -> dict[Value, list[Call | None]]:
     """The samplers that are given to calls which are not followed.
 
     None stands for what only keeps a sampler out of sight.
     """
-    found: list[tuple[Value, Call | None]] = []
+    found: dict[Value, list[Call | None]] = {}
     for module in model.modules:
         for scope in module.facts.scopes if not is_test(module) else ():
             for call in scope.calls:
@@ -80,10 +80,12 @@ def _handed(model: Model) -> list[tuple[Value, Call | None]]:
                     if not _is_followed(model, call, arg.value)
                 ]
                 is_kept = isinstance(call.func, Attr) and call.func.name in _KEEPS
-                found += ((value, None if is_kept else call) for value in given)
+                for value in given:
+                    found.setdefault(value, []).append(None if is_kept else call)
             for store in scope.stores:
                 if isinstance(store.target, Index) and store.value is not None:
-                    found += ((value, None) for value in _samplers(model, store.value))
+                    for value in _samplers(model, store.value):
+                        found.setdefault(value, []).append(None)
     return found
 
 

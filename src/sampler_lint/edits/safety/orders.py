@@ -37,22 +37,9 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
     if (reason := _reordered(model, module, changed)) is not None:
         return reason
     for cls in rewritten(module, changed):
-        if cls.method("__iter__") is None:
-            continue
-        for other in model.modules:
-            kept = _keeping(model, other, False)
-            found_at = next(
-                (
-                    where
-                    for value, where in kept.items()
-                    if isinstance(value, Obj)
-                    and isinstance(value.cls, Class)
-                    and cls in model.flow.mro(value.cls)
-                ),
-                None,
-            )
-            if found_at is not None:
-                return f"{model.place(*found_at)} keeps an order"
+        kept = _kept_classes(model).get(cls) if cls.method("__iter__") is not None else None
+        if kept is not None:
+            return f"{model.place(*kept)} keeps an order"
     classes = {cls for cls in rewritten(module, changed) if cls.method("set_epoch") is not None}
     for found, samplers in _going_by_places(model) if classes else ():
         own = [each.cls for each in samplers if isinstance(each.cls, Class)]
@@ -82,15 +69,12 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
         written = {one.arg for one in call.keywords if changed.is_altered(one.value)}
         made = constructed(model, module, was) if written else None
         if made is not None and any(is_seed_name(name or "") for name in written):
-            for other in model.modules:
-                if reason := _kept(model, other, frozenset({made}), in_loops=True):
-                    return reason
+            if (kept := _kept_anywhere(model).get(made)) is not None:
+                return f"{model.place(*kept)} keeps an order"
             if reason := _gone_by(model, frozenset({made})):
                 return reason
         elif made is not None and "shuffle" in written:
-            for found in epoch_loops(model):
-                if not found.inner.loader.may_be(made):
-                    continue
+            for found in _loops_of(model).get(made.site, ()):
                 if _goes_by_order(model, found) or hands_on(model, found):
                     return (
                         f"{model.place(found.inner.scope, found.inner.stmt)} goes by"
@@ -103,11 +87,36 @@ def _tells(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "set_epoch"
 
 
-def _kept(
-    model: Model, module: Module, told: frozenset[Value], *, in_loops: bool = False
-) -> str | None:
+@remembered
+def _loops_of(model: Model) -> dict[Call | None, list[EpochLoop]]:
+    """The loops over epochs by where the loader is built that they go over."""
+    found: dict[Call | None, list[EpochLoop]] = {}
+    for loop in epoch_loops(model):
+        found.setdefault(loop.inner.loader.site, []).append(loop)
+    return found
+
+
+@remembered
+def _kept_anywhere(model: Model) -> dict[Value, tuple[Scope, Expr]]:
+    """What any file goes over, in a loop or not."""
+    return {k: v for each in model.modules for k, v in _keeping(model, each, True).items()}
+
+
+@remembered
+def _kept_classes(model: Model) -> dict[Class, tuple[Scope, Expr]]:
+    """The classes of the objects that a file goes over beside all loops."""
+    found: dict[Class, tuple[Scope, Expr]] = {}
+    for each in model.modules:
+        for value, where in _keeping(model, each, False).items():
+            if isinstance(value, Obj) and isinstance(value.cls, Class):
+                for cls in model.flow.own_mro(value.cls):
+                    found.setdefault(cls, where)
+    return found
+
+
+def _kept(model: Model, module: Module, told: frozenset[Value]) -> str | None:
     """What goes over a sampler beside all loops, for a list or the like: the order of one epoch."""
-    keeping = _keeping(model, module, in_loops)
+    keeping = _keeping(model, module, False)
     found = next((keeping[value] for value in told if value in keeping), None)
     return f"{model.place(*found)} keeps an order" if found is not None else None
 

@@ -56,7 +56,8 @@ def reads_epoch_besides(model: Model, told: frozenset[Value]) -> str | None:
                     is_other = _is_besides(model, value, cls, read.scope)
                 else:
                     held = model.flow.values(owner)
-                    is_lost = not held or any(isinstance(one, Unknown) for one in held)
+                    unknown = (Unknown, Ext) if isinstance(owner, Index) else Unknown
+                    is_lost = not held or any(isinstance(one, unknown) for one in held)
                     is_other = any(map(value.may_be, held)) or bool(mine and is_lost)
                 if is_other:
                     return f"{model.place(read.scope, read)} reads its `{name}`"

@@ -119,11 +119,7 @@ _SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std
 def leaves_items(model: Model, found: EpochLoop) -> bool:
     """Whether a turn leaves items to what comes after it, or goes by their numbers."""
     loop, inner = found.loop, found.inner
-    passing = _Turn(model, inner.loader, inner.scope, {}, 0)
     if any(_seeds_alike(call, loop) for call in loop.scope.calls_in(loop)):
-        return True
-    is_own = inner.scope is loop.scope
-    if is_own and any(map(passing.hands_out, _deep([*expressions(inner.stmt)]))):
         return True
     if _keeps_what_it_is_given(model, loop.scope.module):
         return True
@@ -155,6 +151,17 @@ def _passing(model: Model) -> dict[Obj, set[Scope]]:
     found: dict[Obj, set[Scope]] = {}
     for each in passes(model):
         found.setdefault(each.loader, set()).add(each.scope)
+    return found
+
+
+@remembered
+def _bound_within(_model: Model, scope: Scope) -> dict[Comp, list[tuple[str, bool]]]:
+    """The variables of comprehensions, and whether each is the first of several."""
+    found: dict[Comp, list[tuple[str, bool]]] = {}
+    for name, bindings in scope.bindings.items():
+        for bound in bindings:
+            if bound.within is not None:
+                found.setdefault(bound.within, []).append((name, bound.path[:1] == (0,)))
     return found
 
 
@@ -198,8 +205,13 @@ class _Turn:
         self.joined: set[str] = {*self.lists}
         """Those of them that are no list of losses or the like: they hold what each sample gave."""
         self.stmts: list[Stmt] = [*statements(scope.body if loop is None else [loop])]
-        inside = {*self.stmts}
-        self.calls = [call for call in scope.calls if call.stmt in inside]
+        self.calls = scope.calls if loop is None else scope.calls_in(loop)
+        within = _bound_within(model, scope)
+        self.comps = [
+            part
+            for part in (nodes_in(self.stmts) if within else ())
+            if isinstance(part, Comp) and part in within
+        ]
         self.turn = {dotted(p) for p in walk(loop.target)} if isinstance(loop, For) else set()
         self._lists: dict[Call, _Kind | None] = {}
         self._joins: set[Call] = set()
@@ -523,12 +535,10 @@ class _Turn:
             elif isinstance(stmt, AugAssign) and self._is_list(stmt.target):
                 kind = self.kind(stmt.value)
                 self._list(stmt.target, kind if kind in _OF_BATCH else None, is_joined=True)
-        for name, bindings in self.scope.bindings.items():
-            for bound in bindings:
-                kind = self._over(bound.within.iters) if bound.within is not None else None
-                if kind is not None and bound.within is not None:
-                    is_number = bound.path[:1] == (0,) and any(map(counts, bound.within.iters))
-                    self.kinds.setdefault(name, _Kind.NUMBER if is_number else kind)
+        for comp, kind in ((comp, self._over(comp.iters)) for comp in self.comps):
+            for name, is_first in _bound_within(self.model, self.scope)[comp] if kind else ():
+                is_number = is_first and any(map(counts, comp.iters))
+                self.kinds.setdefault(name, _Kind.NUMBER if is_number else kind or _Kind.ITEM)
         for call in self.calls:
             if isinstance(call.func, Attr) and call.func.name in _APPENDS | {"add"}:
                 for arg in call.args:

@@ -32,6 +32,7 @@ from sampler_lint.domain.passes import loops_of, passes
 from sampler_lint.domain.places import called, counts
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.edits.safety.names import is_builtin
+from sampler_lint.edits.safety.parts import deep, flat, parts, sources
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
@@ -235,7 +236,7 @@ class _Turn:
                 targets = [stmt.target]
             elif isinstance(stmt, With):
                 targets = [each for _, each in stmt.items if each is not None]
-            made |= {name for each in targets for p in _flat(each) if (name := dotted(p))}
+            made |= {name for each in targets for p in flat(each) if (name := dotted(p))}
         return made
 
     def _read_first(self) -> set[str]:
@@ -248,7 +249,7 @@ class _Turn:
                 if name is not None and name not in first and self._is_of_before(name):
                     found.add(name)
             for target in stmt.targets if isinstance(stmt, Assign) else ():
-                for part in _flat(target):
+                for part in flat(target):
                     first.setdefault(dotted(part) or "", stmt.order)
         return found
 
@@ -382,17 +383,17 @@ class _Turn:
             if self._was_listed(taking):
                 return True
             begun = [bound.value for bound in owner.bindings.get(taking.id, ()) if bound.value]
-            sources = [part for each in begun for part in (*_sources(each), *walk(each))]
-            lists = [part for part in sources if isinstance(part, (Seq, Comp))]
-            return bool(lists) and not any(map(self._is_loader, sources))
-        names = [part for each in begun for part in _sources(each) if self.lasts(part)]
+            held = [part for each in begun for part in (*sources(each), *walk(each))]
+            lists = [part for part in held if isinstance(part, (Seq, Comp))]
+            return bool(lists) and not any(map(self._is_loader, held))
+        names = [part for each in begun for part in sources(each) if self.lasts(part)]
         return bool(names) and not any(map(self._is_loader, names))
 
     def _was_listed(self, expr: Expr) -> bool:
         """Whether what lasts was made of a pass over the same loader."""
         owner = owner_of(expr) if isinstance(expr, Name) else None
         return owner is not None and any(
-            (isinstance(part, Comp) and any(map(self._gives_batches, _deep(part.iters))))
+            (isinstance(part, Comp) and any(map(self._gives_batches, deep(part.iters))))
             or (isinstance(part, Call) and self.passing & {*self.model.flow.callees(part)})
             for bound in owner.bindings[dotted(expr) or ""]
             for part in (walk(bound.value) if bound.value is not None else ())
@@ -563,7 +564,7 @@ class _Turn:
                 own = self.kind(each)
                 if is_ours or self._is_loader(each) or self.list_of(each):
                     self._give(part, own if own in _OF_BATCH else _Kind.ITEM)
-                elif any(map(self.lasts, _sources(each))):
+                elif any(map(self.lasts, sources(each))):
                     self._give(part, _Kind.PLACE)
         else:
             self._give(target, kind)
@@ -631,7 +632,7 @@ class _Turn:
                 self.joined.add(name)
 
     def _give(self, target: Expr, kind: _Kind) -> None:
-        for part in _flat(target):
+        for part in flat(target):
             if (name := dotted(part)) is not None and name not in self.turn:
                 self.kinds.setdefault(name, kind)
 
@@ -655,7 +656,7 @@ class _Turn:
             elif isinstance(stmt, If):
                 if self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt):
                     return True
-            elif self.loop is not None and any(map(self.hands_out, _deep([*expressions(stmt)]))):
+            elif self.loop is not None and any(map(self.hands_out, deep([*expressions(stmt)]))):
                 return True
         return self.harm or bool(self.carried & self.lists.keys())
 
@@ -779,41 +780,4 @@ class _Turn:
         )
 
     def _uses(self, stmt: Stmt) -> bool:
-        return any(self.kind(part) in _OF_BATCH for part in _parts([stmt]))
-
-
-def _deep(exprs: list[Expr]) -> Iterator[Expr]:
-    for each in exprs:
-        yield from walk(each)
-
-
-def _sources(expr: Expr) -> Iterator[Expr]:
-    """What an iterator goes over in the end: ``x`` in ``cycle(x)``."""
-    if isinstance(expr, (Attr, Name)):
-        yield expr
-    elif isinstance(expr, Call):
-        owner = [expr.func.value] if isinstance(expr.func, Attr) and not expr.args else []
-        for each in (*owner, *expr.positional):
-            yield from _sources(each)
-    elif isinstance(expr, Index):
-        yield from _sources(expr.value)
-    elif isinstance(expr, Comp):
-        for each in expr.iters:
-            yield from _sources(each)
-
-
-def _flat(target: Expr) -> Iterator[Expr]:
-    """What an assignment gives a value, as ``a, (b, c)`` does."""
-    for each in target.items if isinstance(target, Seq) else ():
-        yield from _flat(each)
-    if not isinstance(target, (Index, Seq)):
-        yield target
-
-
-def _parts(stmts: list[Stmt]) -> Iterator[Expr]:
-    for stmt in statements(stmts):
-        for target in (stmt.value,) if isinstance(stmt, (Assign, AugAssign)) else ():
-            yield from walk(target)
-        value = getattr(stmt, "value", None)
-        if isinstance(value, Expr) and not (isinstance(value, Call) and LOGS.is_call(value)):
-            yield from walk(value)
+        return any(self.kind(part) in _OF_BATCH for part in parts([stmt]))

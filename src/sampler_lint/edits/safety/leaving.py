@@ -541,6 +541,11 @@ class _Turn:
                 is_number = is_first and any(map(counts, comp.iters))
                 self.kinds.setdefault(name, _Kind.NUMBER if is_number else kind or _Kind.ITEM)
         for call in self.calls:
+            if isinstance(call.func, Attr) and call.func.name == "update":
+                kinds = {self.kind(arg.value) for arg in call.args}
+                is_digest = kinds == {_Kind.ITEM} and not self.model.flow.callees(call)
+                if is_digest and dotted(call.func.value) in self.fresh:
+                    self._list(call.func.value, _Kind.ITEM, is_joined=True)
             if isinstance(call.func, Attr) and call.func.name in _APPENDS | {"add"}:
                 for arg in call.args:
                     kind = self.kind(arg.value)

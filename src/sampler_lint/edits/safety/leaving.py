@@ -700,7 +700,9 @@ class _Turn:
         is_left = self.list_of(stmt.value) is not None
         is_left |= kind is _Kind.ITEM and made not in {"iter", "next"}
         if isinstance(stmt, Assign):
-            return is_left and dotted(target) in self.carried
+            goes_on = any(dotted(part) == dotted(target) for part in walk(stmt.value))
+            is_mean = goes_on and self.list_of(stmt.value) is None
+            return is_left and not is_mean and dotted(target) in self.carried
         if not self.lasts(target) or not is_left:
             return False
         is_text = isinstance(stmt.value, (Comp, Seq, Text))
@@ -720,10 +722,10 @@ class _Turn:
         if self.model.flow.callees(call) or not self.lasts(func.value):
             return set()
         args = [arg.value for arg in call.args]
-        if func.name in _ADDS and not self._is_in_part(call):
-            return set()
         if any(map(self.is_of_samples, args)):
             return {_Kind.ITEM}
+        if func.name in _ADDS and not self._is_in_part(call):
+            return set()
         return {*map(self.kind, args)}
 
     def _tells_others(self, call: Call) -> bool:

@@ -701,7 +701,7 @@ class _Turn:
         is_left |= kind is _Kind.ITEM and made not in {"iter", "next"}
         if isinstance(stmt, Assign):
             goes_on = any(dotted(part) == dotted(target) for part in walk(stmt.value))
-            is_mean = goes_on and self.list_of(stmt.value) is None
+            is_mean = isinstance(stmt.value, Bin) and goes_on and self.list_of(stmt.value) is None
             return is_left and not is_mean and dotted(target) in self.carried
         if not self.lasts(target) or not is_left:
             return False

@@ -296,6 +296,16 @@ LOGS = Concept(
         }
     )
 )
+#: Calls that write what they are given to a file.
+WRITES = Concept(
+    called=frozenset(
+        {
+            *("dump", "save", "save_file", "savetxt", "savez", "savez_compressed", "to_csv"),
+            *("to_parquet", "tofile", "write", "write_text", "writelines", "writerow"),
+            "writerows",
+        }
+    )
+)
 #: Calls that ask what an object is, or for an attribute by its name.
 ASKS_KIND = Concept(called=frozenset({"isinstance", "issubclass", "hasattr", "callable", "type"}))
 ASKS_BY_NAME = Concept(called=frozenset({"getattr", "hasattr", "setattr", "delattr", "attrgetter"}))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import COUNTS, EPOCH, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, loops_of
@@ -15,6 +16,7 @@ from sampler_lint.syntax.navigation import (
     expressions,
     nodes_in,
     owner_of,
+    same,
     self_class,
     statements,
     walk,
@@ -26,6 +28,7 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Choice,
+    Class,
     Comp,
     Compare,
     Expr,
@@ -140,7 +143,7 @@ def _numbered(found: Pass) -> Iterator[tuple[list[Expr], set[str]]]:
     if isinstance(loop, For):
         counted = [s.target for s in statements(loop.body) if isinstance(s, AugAssign)]
         numbers = {dotted(each) for each in counted} - {None}
-        if _counts(loop.iter) and isinstance(loop.target, Seq):
+        if counts(loop.iter) and isinstance(loop.target, Seq):
             numbers |= {dotted(each) for each in loop.target.items[:1]} - {None}
         for each in statements(loop.body):
             if isinstance(each, Assign) and isinstance(each.value, Call):
@@ -150,7 +153,7 @@ def _numbered(found: Pass) -> Iterator[tuple[list[Expr], set[str]]]:
                     numbers |= {*map(dotted, each.targets)} - {None}
         yield list(nodes_in(statements([loop]))), {each for each in numbers if each}
     for comp in (part for whole in expressions(loop) for part in walk(whole)):
-        if isinstance(comp, Comp) and any(map(_counts, comp.iters)):
+        if isinstance(comp, Comp) and any(map(counts, comp.iters)):
             bound = found.scope.bindings.items()
             own = {
                 name
@@ -161,7 +164,7 @@ def _numbered(found: Pass) -> Iterator[tuple[list[Expr], set[str]]]:
             yield list(walk(comp)), own
 
 
-def _counts(source: Expr) -> bool:
+def counts(source: Expr) -> bool:
     """Whether it goes over batches with their numbers."""
     for call in walk(source):
         name = last_name(call.func) if isinstance(call, Call) else None
@@ -290,10 +293,12 @@ def rests_on_order(model: Model, found: Pass) -> bool:
         and found.loader in model.flow.values(source.value)
         for source, _ in found.scope.iterated
     )
-    return listed or keeps_places(model, found) or _hands_on_state(found) or _is_paired(found)
+    return (
+        listed or keeps_places(model, found) or _hands_on_state(model, found) or _is_paired(found)
+    )
 
 
-def _hands_on_state(found: Pass) -> bool:
+def _hands_on_state(model: Model, found: Pass) -> bool:
     """Whether a turn makes something of its batch and of what the turn before has made of its."""
     loop = found.stmt
     read = {dotted(each) for each in walk(loop.target)} - {None} if isinstance(loop, For) else set()
@@ -309,6 +314,31 @@ def _hands_on_state(found: Pass) -> bool:
             if kept & said and of_batch and not is_total:
                 return True
             made |= kept
+    calls = found.scope.calls_in(loop) if isinstance(loop, For) else []
+    return any(_keeps_for_next(callee) for call in calls for callee in called(model, call))
+
+
+def called(model: Model, call: Call) -> list[Function]:
+    """The functions of the tree that a call runs, also that by which torch calls a module."""
+    classes = [v.cls for v in model.flow.values(call.func) if isinstance(v, Obj)]
+    methods = [model.flow.method(cls, "forward") for cls in classes if isinstance(cls, Class)]
+    found = [method for method in methods if isinstance(method, Function)]
+    return [*model.flow.callees(call), *found]
+
+
+def _keeps_for_next(method: Function) -> bool:
+    """Whether a method stores what it makes of what it is given, and of what was there before."""
+    for store in method.stores:
+        target = store.target
+        if store.how == "aug" or not isinstance(target, Attr) or self_class(target.value) is None:
+            continue
+        given = [p for p in (walk(store.value) if store.value else ()) if isinstance(p, Name)]
+        is_given = any(each.id != method.self_name for each in given)
+        read = [each for each in method.reads if same(each, target) and each is not target]
+        inside = {id(part) for part in (walk(store.value) if store.value else ())}
+        is_total = _is_sum(store.value) if store.value is not None else False
+        if is_given and any(not is_total or id(each) not in inside for each in read):
+            return True
     return False
 
 

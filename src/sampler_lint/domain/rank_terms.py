@@ -285,7 +285,7 @@ def _kind(step: Step) -> str:
         return "rank"
     if isinstance(expr, Const):
         return "literal"
-    if _is_variable(expr) or _makes_no_int(expr):
+    if is_variable(expr) or _makes_no_int(expr):
         return "text"
     read = _setting(expr)
     if read is not None:
@@ -342,7 +342,7 @@ def _gives_way(step: Step) -> bool:
 # --------------------------------------------------------------------------- settings
 
 
-def _is_variable(expr: Expr) -> bool:
+def is_variable(expr: Expr) -> bool:
     """Whether an expression reads a variable of the environment."""
     if isinstance(expr, Index):
         return dotted(expr.value) in ENVIRONMENT.made_by
@@ -376,7 +376,7 @@ def _setting(expr: Expr) -> tuple[Expr, str] | None:
 def _settings(model: Model, step: Step) -> Iterator[Step]:
     """What is stored in an attribute of that name of what is spelled alike (``args.seed``)."""
     read = _setting(step.expr)
-    if read is None or _is_variable(step.expr) or self_class(read[0]) is not None:
+    if read is None or is_variable(step.expr) or self_class(read[0]) is not None:
         return
     owner, name = read
     for module in files_storing(model, model.module_of(step.scope), name):
@@ -415,7 +415,7 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
         yield from _built_with(model, step, *read)
     if isinstance(step.expr, Call) and ENVIRONMENT.is_call(step.expr):
         yield from (onward(step, Hop.OPERAND, each) for each in step.expr.positional[1:])
-    if read is None or _is_variable(step.expr):
+    if read is None or is_variable(step.expr):
         return
     _, name = read
     program = model.project.program_of(model.module_of(step.scope))

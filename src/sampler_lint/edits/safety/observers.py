@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.concepts import ASKS_BY_NAME, GIVES_STATE, LOGS, RANGES
+from sampler_lint.analysis.values import Ext, Obj, Unknown, Value
+from sampler_lint.domain.concepts import ASKS_BY_NAME, GIVES_STATE, ITERATES, LOGS, LOOKS, RANGES
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.epochs import EpochLoop, pass_trains
 from sampler_lint.domain.model import Model
@@ -12,7 +12,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.taking import takes_one
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import expressions, makes_iterator, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -22,6 +22,8 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Index,
+    Name,
     Return,
     Scope,
     Simple,
@@ -29,24 +31,88 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 
+#: By which a container keeps what it is given.
+_KEEPS = frozenset({"append", "add", "extend", "insert", "put", "setdefault", "update"})
+
 
 def reads_epoch_besides(model: Model, told: frozenset[Value]) -> str | None:
     """A place that goes by the epoch of a sampler for something else than its order.
 
     Who tells the epoch changes what is read there. What is only written down is of no account.
+    What is handed to something that is not known, or read of what may be anything where the sampler
+    is kept out of sight, may be read.
     """
+    handed = _handed(model)
     for value in told:
         if not isinstance(value, Obj):
             continue
-        for name in sorted(_told_attributes(model, value)):
+        mine = handed.get(value, [])
+        for call in mine:
+            if call is not None:
+                return f"{model.place(call.scope, call)} may read its epoch"
+        for name in sorted(_told_attributes(model, value) | {"__dict__"}):
             for read, owner in _reads(model).get(name, ()):
                 if (cls := self_class(owner)) is not None:
                     is_other = _is_besides(model, value, cls, read.scope)
                 else:
-                    is_other = any(map(value.may_be, model.flow.values(owner)))
+                    held = model.flow.values(owner)
+                    unknown = (Unknown, Ext) if isinstance(owner, Index) else Unknown
+                    is_lost = not held or any(isinstance(one, unknown) for one in held)
+                    is_other = any(map(value.may_be, held)) or bool(mine and is_lost)
                 if is_other:
                     return f"{model.place(read.scope, read)} reads its `{name}`"
     return None
+
+
+@remembered
+def _handed(model: Model) -> dict[Value, list[Call | None]]:
+    """The samplers that are given to calls which are not followed.
+
+    None stands for what only keeps a sampler out of sight.
+    """
+    found: dict[Value, list[Call | None]] = {}
+    for module in model.modules:
+        for scope in module.facts.scopes if not is_test(module) else ():
+            for call in scope.calls:
+                given = [
+                    value
+                    for arg in call.args
+                    for value in _samplers(model, arg.value)
+                    if not _is_followed(model, call, arg.value)
+                ]
+                is_kept = isinstance(call.func, Attr) and call.func.name in _KEEPS
+                for value in given:
+                    found.setdefault(value, []).append(None if is_kept else call)
+            for store in scope.stores:
+                if isinstance(store.target, Index) and store.value is not None:
+                    for value in _samplers(model, store.value):
+                        found.setdefault(value, []).append(None)
+    return found
+
+
+def _samplers(model: Model, expr: Expr) -> list[Value]:
+    if not isinstance(expr, (Attr, Call, Index, Name)):
+        return []
+    values = model.flow.values(expr)
+    return [value for value in values if model.role(value) in {"sampler", "batch_sampler"}]
+
+
+def _is_followed(model: Model, call: Call, given: Expr) -> bool:
+    """Whether it is seen what a call does with a sampler, or known that it reads no epoch."""
+    name = last_name(call.func)
+    if name in {"format", "getattr"} and isinstance(call.func, (Attr, Name)):
+        asked = call.positional[1:2] if name == "getattr" else []
+        return any(isinstance(each, Const) for each in asked)
+    if LOGS.is_call(call) or ASKS_BY_NAME.is_call(call) or model.flow.callees(call):
+        return True
+    if name == "__init__" or (LOOKS.is_call(call) and isinstance(call.func, Name)):
+        return True
+    if ITERATES.is_call(call):
+        makers = model.flow.values(call.func)
+        return isinstance(call.func, Name) or any(
+            isinstance(value, Ext) and makes_iterator(value.dotted) for value in makers
+        )
+    return any(isinstance(value, Obj) for value in model.flow.values(call))
 
 
 def _is_besides(model: Model, sampler: Obj, cls: Class, scope: Scope) -> bool:

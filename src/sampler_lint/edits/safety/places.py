@@ -9,7 +9,7 @@ from sampler_lint.domain.concepts import CONFIG, ITERATES, LOOKS, awaits_error
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.edits.safety.meaning import assigned, scope_at, scopes_of
-from sampler_lint.edits.safety.names import bindings, path
+from sampler_lint.edits.safety.names import bindings, is_builtin, path
 from sampler_lint.edits.safety.receivers import statements_of
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.findings import Refuted
@@ -336,6 +336,10 @@ def _between(
                 return f"it runs only under a condition in line {guard.lineno}"
         if isinstance(guard, (*FUNCTIONS, ast.ClassDef)):
             return "it is moved out of its function"
+    for node in ast.walk(new) if _tells_epoch(new) else ():
+        is_call = isinstance(node, ast.Call) and getattr(node.func, "attr", "") != "set_epoch"
+        if isinstance(node, ast.NamedExpr) or (is_call and not is_builtin(path(node.func) or "")):  # type: ignore[attr-defined]
+            return f"`{ast.unparse(node)}` does more than tell a value"
     inside = _place_in_old(changed, new)
     first, last = sorted((inside, tree.spans[old][0]))
     reads = {
@@ -381,7 +385,7 @@ def _looks_at(tree: Tree, node: ast.AST, moved_one: ast.stmt) -> bool:
         return False
     parent = tree.parents[node]
     if isinstance(parent, ast.Call) and node in parent.args:
-        return (path(parent.func) or "") in ITERATES.called
+        return not isinstance(parent.func, ast.Name) or parent.func.id not in LOOKS.called
     return isinstance(parent, ast.Attribute) and parent.attr == "epoch"
 
 

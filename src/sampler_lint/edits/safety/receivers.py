@@ -79,6 +79,7 @@ _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "di
 #: What of those keeps it all.
 KEEPS = frozenset({"list", "tuple", "sorted"})
 _COPIES = frozenset({"copy", "deepcopy"})
+
 #: What leaves a block before its end.
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 #: Where a receiver may come from.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from sampler_lint.analysis.origins import LOCAL, Hop, origins
 from sampler_lint.domain.concepts import EPOCH, GENERATORS, LOGS, SEED, SEEDS_ONE, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.rank_terms import is_variable
 from sampler_lint.domain.seeds import constructions
 from sampler_lint.edits.safety.classes import (
     AROUND,
@@ -23,7 +25,7 @@ from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.findings import Refuted
 from sampler_lint.fixing import apply_edits
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Bin, Class, Const, Expr, Function, Unary
+from sampler_lint.syntax.nodes import Assign, Attr, Bin, Class, Const, Expr, Function, Unary
 from sampler_lint.workspace.project import Module
 
 
@@ -39,7 +41,10 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
                 return f"`{own}` may change what is stored or read"
             if reason := not_followed(model, cls):
                 return reason
-            if reason := seeded_beside(model, cls, _new_seeds(model, changed, cls, node)):
+            if reason := _drawn_besides(model, changed, cls):
+                return reason
+            told = _new_seeds(model, changed, cls, node) | _given_anew(changed, node)
+            if reason := seeded_beside(model, cls, told):
                 return reason
             if model.flow.method(cls, "set_epoch") is None:
                 continue
@@ -56,6 +61,31 @@ def fails_when_run(model: Model, changes: Mapping[str, tuple[Module, Changed]]) 
                 return f"a pass of `{cls.name}` rests on those before it"
             if reason := _same_order(model, cls, texts, written):
                 return reason
+    return None
+
+
+def _drawn_besides(model: Model, changed: Changed, cls: Class) -> str | None:
+    """What else than its order a class draws by a generator that the fix seeds in another way."""
+    passing = reach(model, cls, "__iter__", "__next__").functions
+    for call in (one for method in cls.methods for one in method.calls):
+        if call.stmt is None or not (SEEDS_ONE.is_call(call) or GENERATORS.is_call(call)):
+            continue
+        held = call.stmt.targets if isinstance(call.stmt, Assign) else []
+        held = [*held, call.func.value] if isinstance(call.func, Attr) else held
+        names = {part.name for each in held for part in walk(each) if isinstance(part, Attr)}
+        own = {part for each in held for part in walk(each)}
+        place = call.stmt.row, call.stmt.col
+        if not any(
+            isinstance(one, ast.stmt)
+            and (one.lineno, one.col_offset) == place
+            and any(changed.is_touched(part) for part in ast.walk(one) if part in changed.old.spans)
+            for one in changed.old.spans
+        ):
+            continue
+        for method in (one for each in model.flow.own_family(cls) for one in each.methods):
+            for read in method.reads if method not in passing else ():
+                if read.name in names and self_class(read.value) and read not in own:
+                    return f"{model.place(method, read)} draws by it, too"
     return None
 
 
@@ -77,6 +107,27 @@ def _new_seeds(model: Model, changed: Changed, cls: Class, node: ast.ClassDef) -
         for one in ast.walk(node)
         if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load)
         if SEED.says(one.attr) and one.attr not in before and changed.is_written(one)
+    }
+
+
+def _given_anew(changed: Changed, cls: ast.ClassDef) -> set[str]:
+    """The seeds that the fix has a class keep another value of."""
+    stmts = [
+        one
+        for one in ast.walk(cls)
+        if isinstance(one, ast.Assign)
+        and one in changed.back
+        and any(
+            part in changed.old.spans and changed.is_touched(part)
+            for part in ast.walk(changed.back[one])
+        )
+    ]
+    return {
+        part.attr
+        for stmt in stmts
+        for target in stmt.targets
+        for part in ast.walk(target)
+        if isinstance(part, ast.Attribute) and SEED.says(part.attr)
     }
 
 
@@ -124,14 +175,24 @@ def _refused(model: Model, cls: Class, texts: Mapping[str, str]) -> int | None:
                 model.flow.argument(made, param.name) for param in params if SEED.says(param.name)
             ]
     known = {each for one in given for each in model.flow.constants(one) or ()}
-    if any(isinstance(one, Bin) and all(map(_is_number, walk(one))) for one in given):
-        known.add(2**64 - 1)  # a number that is worked out is a long one
+    if any(_may_be_long(model, one) for one in given):
+        known.add(2**64 - 1)
     for seed in sorted(each for each in known if isinstance(each, int) and abs(each) >= 2**31):
         before = model.epoch_trial(cls, seed=seed)
         after = model.epoch_trial(cls, seed=seed, texts=texts)
         if before is not None and after is not None and after.raises:
             return seed
     return None
+
+
+def _may_be_long(model: Model, given: Expr | None) -> bool:
+    """Whether a number is worked out, or found in the environment: then it is for no default."""
+    if given is None:
+        return False
+    if isinstance(given, Bin) and all(map(_is_number, walk(given))):
+        return True
+    steps = origins(model.flow, given, LOCAL | Hop.CALLER | Hop.RETURN)
+    return any(is_variable(part) for step in steps for part in walk(step.expr))
 
 
 def _is_number(part: Expr) -> bool:

@@ -10,10 +10,10 @@ from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
 from sampler_lint.analysis.reaching import definitions, reaching_at
 from sampler_lint.analysis.values import Ext, Gen, Lit, Obj, Pack, Value, View
-from sampler_lint.domain.concepts import EPOCH
+from sampler_lint.domain.concepts import DRAW, EPOCH, LOCAL_RANK, RANGES
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.options import options
-from sampler_lint.domain.rank_terms import why_no_int, why_not_shared
+from sampler_lint.domain.options import looked_up, options
+from sampler_lint.domain.rank_terms import differs, is_rank, why_no_int, why_not_shared
 from sampler_lint.domain.seed_names import is_number
 from sampler_lint.domain.seeds import constructions, is_seed_name, spelled_seedings
 from sampler_lint.domain.signatures import never_in, refuser
@@ -41,16 +41,21 @@ from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
+    Bin,
     Call,
     Class,
     Const,
     Expr,
+    For,
     Function,
     If,
     Index,
     Name,
     Scope,
     Stmt,
+    Text,
+    Unary,
+    dotted,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -172,7 +177,7 @@ class Values:
         name = path(call.func) or str(getattr(call.func, "attr", ""))
         if name.rpartition(".")[2] == "set_epoch" and call.args:
             if any(self._changed.is_written(arg) for arg in call.args):
-                reason = self._not_int(call.args[0], "the epoch ")
+                reason = self._not_int(call.args[0], "the epoch ") or self._apart(call.args[0])
                 told = receiver(self._model, self._module, self._changed, call)
                 return gravest([reason, told])
             if self._changed.is_altered(call.func):  # another object gets what was passed before
@@ -205,6 +210,28 @@ class Values:
             reason = reason or self._too_long(call, value)
             if reason:
                 return reason
+        return None
+
+    def _apart(self, epoch: ast.expr) -> str | None:
+        """What an epoch is counted from, where that differs between the processes."""
+        where = in_model(self._module, self._changed, epoch)
+        if where is None:
+            return None
+        scope, stmt = where
+        told = [expression(epoch, scope, stmt)]
+        for loop in (stmt, *stmt.ancestors()) if stmt is not None else ():
+            if isinstance(loop, For) and any(same(each, told[0]) for each in walk(loop.target)):
+                told += walk(loop.iter)
+        for each in told:
+            if differs(self._model, each, scope) is not None or DRAW.is_call(each):
+                return Refuted(f"`{unparse(each)}` is not the same on all ranks")
+            for part in each.positional if isinstance(each, Call) and RANGES.is_call(each) else ():
+                why = why_not_shared(self._model, part, scope)
+                if isinstance(why, Refuted):
+                    return why
+                for step in origins(self._model.flow, part, LOCAL | Hop.CALLER | Hop.RETURN):
+                    if any(map(_is_of_rank, walk(step.expr))):
+                        return f"`{unparse(part)}` may be another on each rank"
         return None
 
     def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
@@ -246,6 +273,11 @@ class Values:
         old, where = self._changed.back.get(call), in_model(self._module, self._changed, value)
         made = constructed(self._model, self._module, old) if isinstance(old, ast.Call) else None
         cls = made.cls if made is not None else None
+        if where is not None and isinstance(value, ast.Attribute) and not isinstance(cls, Class):
+            program = self._model.project.program_of(self._module)
+            for option in options(self._model, program, value.attr):
+                if _is_worked_out(option.keyword("default")):
+                    return f"`{ast.unparse(value)}` may be too long to add an epoch to it"
         if where is None or not isinstance(cls, Class):
             return None
         long = self._model.epoch_trial(cls, seed=2**32, tells_errors=True)
@@ -332,6 +364,14 @@ class Values:
         """What a name has been given since the program read that attribute of it."""
         for node in (one for one in ast.walk(value) if isinstance(one, ast.Attribute)):
             owner = node.value
+            later = (
+                store.stmt
+                for store in scope.stores
+                if dotted(store.target) == path(node) and stmt is not None
+                if store.stmt.order > stmt.order
+            )
+            if (store := next(later, None)) is not None:
+                return f"line {store.row} gives `{ast.unparse(node)}` another value afterwards"
             if not isinstance(owner, ast.Name) or len(scope.bindings.get(owner.id, ())) < 2:
                 continue
             held = reaching_at(scope, owner.id, stmt) or ()
@@ -671,3 +711,23 @@ class Values:
                 )
                 return why if is_kept else Refuted(why)
         return None
+
+
+def _is_of_rank(part: Expr) -> bool:
+    """Whether it is looked up by the rank, or read from what has the rank in its name."""
+    name = part.positional[0] if isinstance(part, Call) and part.positional else None
+    if isinstance(part, Index):
+        name = part.key
+    elif not isinstance(name, Text):
+        return False
+    return name is not None and any(
+        is_rank(each) or (looked_up(each) or (None, None))[1] in LOCAL_RANK.variables
+        for each in walk(name)
+    )
+
+
+def _is_worked_out(given: Expr | None) -> bool:
+    """Whether a number is worked out of others: ``2**64 - 1``."""
+    return isinstance(given, Bin) and all(
+        isinstance(part, (Bin, Const, Unary)) for part in walk(given)
+    )

@@ -141,8 +141,8 @@ class Launches:
             return True  # They use each other, and nothing else uses them.
         module = self._project.module_at(part.path)
         define = _definition(module, part.name) if module is not None else None
-        if module is None or define is None or define.decorators:
-            return False
+        if module is None or define is None or define.decorators or module.is_suite:
+            return False  # pytest finds what tests hold
         users = list(self._users(part))
         leading = self._files.leading_to(part.path)
         is_left_behind = leading == {part.path} and self._is_left_behind(module, part)

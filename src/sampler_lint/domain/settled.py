@@ -8,6 +8,7 @@ from itertools import chain
 from sampler_lint.analysis.asked import refuses, tests, upright
 from sampler_lint.analysis.named_stores import may_spell
 from sampler_lint.analysis.values import Ext, Obj
+from sampler_lint.domain.concepts import PROCESSES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test, program_files, stores_beside
 from sampler_lint.remembered import remembered
@@ -133,9 +134,12 @@ def _written_once(model: Model, read: Attr) -> bool | None:
 
 
 def _kept_by_file(model: Model, read: Name) -> bool | None:
-    """Whether a variable of a file is true that is set once, to what it is, and by nothing else."""
+    """Whether a variable of a file is true that is set once, to what it is, and by nothing else.
+
+    None for one that turns several processes on: who checks a program means to run it so.
+    """
     owner = owner_of(read)
-    if not isinstance(owner, ModuleFacts):
+    if not isinstance(owner, ModuleFacts) or PROCESSES.says(read.id):
         return None
     match owner.bindings[read.id]:
         case [Binding(how="assign", path=(), value=Const(value=bool() as value))]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.concepts import ITERATES
-from sampler_lint.domain.epoch_calls import epoch_samplers
+from sampler_lint.domain.epoch_calls import calls_for, carriers, epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.places import goes_by_places
@@ -71,7 +71,7 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
         if made is not None and any(is_seed_name(name or "") for name in written):
             if (kept := _kept_anywhere(model).get(made)) is not None:
                 return f"{model.place(*kept)} keeps an order"
-            if reason := _gone_by(model, frozenset({made})):
+            if reason := _gone_by(model, frozenset({made}), has_one_order=True):
                 return reason
         elif made is not None and "shuffle" in written:
             for found in _loops_of(model).get(made.site, ()):
@@ -152,9 +152,14 @@ def _taken(source: Expr) -> Iterator[Expr]:
         yield source
 
 
-def _gone_by(model: Model, told: frozenset[Value]) -> str | None:
-    """A pass that takes back what it has put, or what was kept, where the place of a batch says."""
+def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = False) -> str | None:
+    """A pass that takes back what it has put, or what was kept, where the place of a batch says.
+
+    ``has_one_order``: only where no epoch is set, and all passes have one order as yet.
+    """
     for found, samplers in _going_by_places(model):
+        if has_one_order and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits:
+            continue
         if any(sampler.may_be(value) for sampler in samplers for value in told):
             return (
                 f"{model.place(found.inner.scope, found.inner.stmt)} goes by the places of batches"

@@ -155,15 +155,18 @@ def _taken(source: Expr) -> Iterator[Expr]:
 def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = False) -> str | None:
     """A pass that takes back what it has put, or what was kept, where the place of a batch says.
 
-    ``has_one_order``: only where no epoch is set, and all passes have one order as yet.
+    ``has_one_order``: where an epoch is set, too, only one that goes by another in step with it.
     """
     for found, samplers in _going_by_places(model):
-        if has_one_order and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits:
+        if not any(sampler.may_be(value) for sampler in samplers for value in told):
             continue
-        if any(sampler.may_be(value) for sampler in samplers for value in told):
-            return (
-                f"{model.place(found.inner.scope, found.inner.stmt)} goes by the places of batches"
-            )
+        if (
+            has_one_order
+            and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits
+            and not goes_by_places(model, found.inner, found.loop)
+        ):
+            continue
+        return f"{model.place(found.inner.scope, found.inner.stmt)} goes by the places of batches"
     return None
 
 

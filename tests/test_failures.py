@@ -62,6 +62,7 @@ def test_a_failure_costs_one_place(project, monkeypatch, capsys):
         "        return DataLoader(d, sampler=s, shuffle=True)\n"
         "one = DataLoader(d, sampler=s, shuffle=True)\n"
         "two = DataLoader(d, sampler=s, shuffle=True)\n"
+        "trainer = Trainer()\n"
     )
     from sampler_lint.rules import smp501_loader_argument_conflict as rule
 

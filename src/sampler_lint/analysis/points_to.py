@@ -400,7 +400,8 @@ class Flow(Calls):
                     known = [each for each in told if each is not None]
                     if len(known) == len(told):
                         return set().union(*known)
-                    if len(run) == 1 and isinstance(run[0].payload, Param):
+                    is_param = len(run) == 1 and isinstance(run[0].payload, Param)
+                    if is_param and function in self.callees(through):
                         return None
             case Call(func=Attr(name="get" | "pop", value=Name(scope=Function()) as rest)):
                 if through is not None and rest.scope in self.callees(through):

@@ -22,6 +22,7 @@ from sampler_lint.domain.concepts import (
     library_of,
 )
 from sampler_lint.domain.draws import draw_of_process, is_drawn
+from sampler_lint.domain.conditions import conditions
 from sampler_lint.domain.launches import is_installable, launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
@@ -73,6 +74,8 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
     def is_heard(item: Seeding) -> bool:
         if item.setting.by_caller and (script or _package(item.module) != _package(module)):
             return False
+        if _is_replaced(model, item, user):
+            return False
         return item.module is module or (
             program_files(model).run_together(item.module, module)
             and not _is_numbers_only(item)
@@ -105,6 +108,27 @@ def _runs_with(model: Model, item: Seeding, module: Module, user: Call | Scope) 
     if together is None:
         return item.setting.by_caller or program_files(model).share_importer(item.module, module)
     return together
+
+
+def _is_replaced(model: Model, item: Seeding, user: Call | Scope) -> bool:
+    """Whether another seed takes the place of the setting wherever ``user`` is built.
+
+    ``if engine.distributed: seed = engine.local_rank``, with a sampler below the same test.
+    """
+    call, chosen = item.call, getattr(item.setting.at, "stmt", None)
+    asked = conditions(model, user) if isinstance(user, Call) else frozenset()
+    if not asked or chosen is None or call.stmt is None:
+        return False
+    names = [arg.value.id for arg in call.args if isinstance(arg.value, Name)]
+    return any(
+        binding.stmt is not None
+        and chosen.order < binding.stmt.order < call.stmt.order
+        and conditions(model, binding.stmt) <= asked
+        for name in names
+        for bound in [call.scope.bindings.get(name, ())]
+        if any(binding.stmt is chosen for binding in bound)
+        for binding in bound
+    )
 
 
 def _is_numbers_only(item: Seeding) -> bool:

@@ -11,6 +11,7 @@ from sampler_lint.analysis.origins import depends_on, scope_of
 from sampler_lint.analysis.values import Ext, Obj, Pack
 from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import DRAW, FIRST_RANK, PROCESSES, RANK, WORLD_SIZE
+from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.evaluated import evaluated_in_sight
 from sampler_lint.domain.fixed_orders import keeps_order
@@ -297,6 +298,9 @@ def _check_loader(model: Model, loader: Obj) -> Suspect | None:
         return None
     if in_test_function(model, loader.site.scope):
         return None
+    data = model.passed_to(loader, "dataset")
+    if any(isinstance(value, Obj) and is_iterated(model, value.cls) for value in data):
+        return None  # it takes no sampler: SMP308 asks whether it divides itself
     grade = _unsharded(model, loader)
     if grade is None:
         return None

@@ -21,8 +21,8 @@ from sampler_lint.domain.concepts import (
     called_name,
     library_of,
 )
-from sampler_lint.domain.draws import draw_of_process, is_drawn
 from sampler_lint.domain.conditions import conditions
+from sampler_lint.domain.draws import draw_of_process, is_drawn
 from sampler_lint.domain.launches import is_installable, launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files

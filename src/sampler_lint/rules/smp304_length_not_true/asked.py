@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Ext, ExtObj, Obj
-from sampler_lint.domain.concepts import LOGS, MEASURED, MEASURES
+from sampler_lint.domain.concepts import MEASURED, MEASURES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
-from sampler_lint.syntax.nodes import Call, Class, ExprStmt, Function
+from sampler_lint.syntax.nodes import Call, Class, Function
 
 
 def is_asked_for(model: Model, cls: Class) -> bool:
     """Whether somebody asks how long it is: it is for others, or a framework gets its loader.
 
     Or the program itself asks the loader, the sampler, or something that is called so and not
-    followed, for more than a line of a log.
+    followed.
     """
     pairs = model.loaded.get(cls, ())
     if not pairs or any(loader.site is None or _is_hooked(model, loader) for _, loader in pairs):
@@ -23,19 +23,13 @@ def is_asked_for(model: Model, cls: Class) -> bool:
     files, own = program_files(model), model.module_of(cls)
     for module in model.project.modules_near(cls):
         for call in module.facts.all_calls if files.share_importer(own, module) else ():
-            asks = MEASURES.is_call(call) and not _is_shown(call)
+            asks = MEASURES.is_call(call)
             for arg in call.args if asks or _is_of_framework(model, call) else ():
                 values = model.flow.values(arg.value)
                 known = {value for value in values if isinstance(value, Obj)}
                 if known & held or (asks and not known and MEASURED.names(arg.value)):
                     return True
     return False
-
-
-def _is_shown(call: Call) -> bool:
-    """Whether a statement does no more with it than to write it to a log."""
-    shows = call.stmt.value if isinstance(call.stmt, ExprStmt) else None
-    return isinstance(shows, Call) and LOGS.is_call(shows)
 
 
 def _is_hooked(model: Model, loader: Obj) -> bool:

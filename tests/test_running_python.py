@@ -491,6 +491,93 @@ def test_functions(tmp_path: Path, body: str) -> None:
     assert interpreted(tmp_path, source) == run_by_python(source)
 
 
+MANAGERS = """
+import contextlib
+SEEN = []
+
+@contextlib.contextmanager
+def noted(name):
+    SEEN.append(f"into {name}")
+    try:
+        yield name
+    except IndexError:
+        SEEN.append(f"caught in {name}")
+    finally:
+        SEEN.append(f"out of {name}")
+
+class Noted:
+    def __init__(self, name, swallows=False):
+        self.name, self.swallows = name, swallows
+    def __enter__(self):
+        SEEN.append(f"into {self.name}")
+        return self
+    def __exit__(self, kind, error, trace):
+        SEEN.append(f"out of {self.name} {kind is None}")
+        return self.swallows
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        with noted("a") as first, Noted("b") as second:
+            SEEN.append(first + second.name)
+        """,
+        """
+        with noted("a"):
+            [][0]
+            SEEN.append("not reached")
+        SEEN.append("after")
+        """,
+        """
+        try:
+            with noted("a"), Noted("b"):
+                {}["no"]
+        except KeyError:
+            SEEN.append("caught outside")
+        """,
+        """
+        with Noted("a", swallows=True):
+            {}["no"]
+        SEEN.append("after")
+        """,
+        """
+        with contextlib.suppress(LookupError):
+            SEEN.append([1][2])
+        SEEN.append("after")
+        """,
+        """
+        for number in range(4):
+            with noted("a"):
+                if number == 1:
+                    continue
+                if number == 2:
+                    break
+                SEEN.append(number)
+        """,
+        """
+        def inner():
+            with noted("a"), Noted("b"):
+                return "given"
+        SEEN.append(inner())
+        """,
+        """
+        def inner():
+            with noted("a"):
+                yield 1
+                yield 2
+        SEEN.append(list(inner()))
+        """,
+    ],
+)
+def test_context_managers(tmp_path: Path, body: str) -> None:
+    """What they do comes in the same order, also where the body ends with an error or leaves."""
+    indented = textwrap.indent(textwrap.dedent(body), "    ")
+    source = f"{MANAGERS}\ndef run():\n{indented}\n    return SEEN\nX = run()\n"
+    assert interpreted(tmp_path, source) == run_by_python(source)
+
+
 CLASSES = """
 class Base:
     size: int = 3

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
+from functools import partial
 from typing import Any
 
-from sampler_lint.execution.budget import Cost
-from sampler_lint.execution.errors import RaisedError
+from sampler_lint.execution.budget import Cost, Table
+from sampler_lint.execution.errors import CannotTellError, RaisedError
 from sampler_lint.execution.standard import DOTTED
 from sampler_lint.execution.values import UNKNOWN, External, Instance, Native, Run
 
 #: Yields once, what the statement binds; its body is run meanwhile.
-Steps = Iterator[Any]
+Steps = Generator[Any, None, Any]
+#: What of the library has an effect as a context manager that is known.
+MANAGERS = Table()
 
 
 class Manager:
@@ -42,11 +45,8 @@ class Manager:
         Raises:
             RaisedError: another error, or the same again.
         """
-        throw: Callable[[RaisedError], Any] | None = getattr(self._steps, "throw", None)
-        if throw is None:
-            return False
         try:
-            throw(error)
+            self._steps.throw(error)
         except StopIteration:
             return True
         raise RaisedError("RuntimeError")
@@ -95,18 +95,26 @@ def _suppressing(kinds: tuple[Any, ...]) -> Steps:
             raise
 
 
+def _made_by(run: Run, function: Any, *args: Any, **keywords: Any) -> Manager:
+    """What a function under ``contextlib.contextmanager`` gives.
+
+    Raises:
+        CannotTellError: it is no generator of the tree, into which an error can be thrown.
+    """
+    steps = run.call(function, [*args], keywords)
+    if not isinstance(steps, Generator):
+        raise CannotTellError("a context manager")
+    return Manager(steps)
+
+
 DOTTED(Cost.FLAT, "contextlib.contextmanager")(
-    lambda run, function: Native(
-        lambda *args, **keywords: Manager(run.iterate(run.call(function, [*args], keywords)))
-    )
+    lambda run, function: Native(partial(_made_by, run, function))
 )
-DOTTED(Cost.FLAT, "torch.random.fork_rng")(lambda run, *args, **keywords: Manager(_forked(run)))
-DOTTED(Cost.FLAT, "contextlib.suppress")(lambda run, *kinds: Manager(_suppressing(kinds)))
+MANAGERS(Cost.FLAT, "torch.random.fork_rng")(lambda run, *args, **kw: Manager(_forked(run)))
+MANAGERS(Cost.FLAT, "contextlib.suppress")(lambda run, *kinds: Manager(_suppressing(kinds)))
+DOTTED.update(MANAGERS)
 
 
 def is_manager(callee: Any) -> bool:
     """Whether what a function of the library gives has an effect that is known."""
-    return isinstance(callee, External) and callee.dotted in _MANAGERS
-
-
-_MANAGERS = frozenset({"contextlib.suppress", "torch.random.fork_rng"})
+    return isinstance(callee, External) and callee.dotted in MANAGERS

@@ -589,11 +589,11 @@ class Model:
 
     def samplers_behind(self, loader: Obj) -> Iterator[Obj]:
         """Those, and the samplers that they take their samples from, the nearest first."""
+        return closure(self.samplers_of(loader), self.samplers_within)
 
-        def within(sampler: Obj) -> Iterator[Obj]:
-            return (v for v in self.flow.ask_field(sampler, "sampler") if isinstance(v, Obj))
-
-        return closure(self.samplers_of(loader), within)
+    def samplers_within(self, sampler: Obj) -> Iterator[Obj]:
+        """The known samplers that a sampler takes its samples from."""
+        return (v for v in self.flow.ask_field(sampler, "sampler") if isinstance(v, Obj))
 
     @cached_property
     def loaded(self) -> dict[Class, list[tuple[Obj, Obj]]]:

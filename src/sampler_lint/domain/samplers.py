@@ -324,8 +324,7 @@ def sharding_programs(model: Model) -> frozenset[str]:
 def is_sharded_by(model: Model, sampler: Obj) -> bool:
     """Whether a sampler, or one that it takes batches from, certainly shards by its epoch."""
     return is_distributed_sampler(model, sampler) or any(
-        isinstance(inner, Obj) and is_distributed_sampler(model, inner)
-        for inner in model.flow.ask_field(sampler, "sampler")
+        is_distributed_sampler(model, inner) for inner in model.samplers_within(sampler)
     )
 
 

@@ -82,7 +82,9 @@ class SamplerOfAnotherDataset(Rule):
             known = [(each, over) for each, over in samplers if over is not None]
             # What makes batches of another sampler is over the data of that.
             samplers = [
-                pair for pair in samplers if pair in known or not _has_inner(model, pair[0])
+                pair
+                for pair in samplers
+                if pair in known or not any(model.samplers_within(pair[0]))
             ]
             built = [(each, over) for each, over in known if are_apart(model, data, over)]
             apart = (
@@ -108,10 +110,6 @@ class SamplerOfAnotherDataset(Rule):
                     fix=partial(_over_its_own, model, loader, sampler, over, data),
                 )
         yield from _instead(model, told)
-
-
-def _has_inner(model: Model, sampler: Obj) -> bool:
-    return any(isinstance(value, Obj) for value in model.flow.ask_field(sampler, "sampler"))
 
 
 _MEANT = "the other dataset may be the one that was meant"

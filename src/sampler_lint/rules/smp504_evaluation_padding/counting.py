@@ -282,6 +282,36 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         or _hands_on_records(model, found, is_drawn)
         or _is_kept_elsewhere(model, found, drawn)
         or _only_saves(model, found.stmt, is_drawn)
+        or _is_told_once(model, found.stmt)
+    )
+
+
+def _is_told_once(model: Model, loop: For) -> bool:
+    """Whether all meters that hear of the batches take out what comes twice from several ranks."""
+    told = [
+        call
+        for call in loop.scope.calls_in(loop)
+        if last_name(call.func) in _UPDATES
+        and any(_comes_of_model(model, loop, arg.value) for arg in call.args)
+    ]
+    return bool(told) and all(
+        any(
+            callee.cls is not None and any(_joins_once(model, each) for each in callee.cls.methods)
+            for callee in model.flow.callees(call)
+        )
+        for call in told
+    )
+
+
+def _joins_once(model: Model, function: Function) -> bool:
+    """Whether it takes out samples where it, or a function of the tree, brings the ranks together.
+
+    That is for a metric to say: one that only adds up has no samples to take out.
+    """
+    called = (callee for call in function.calls for callee in model.flow.callees(call))
+    return any(
+        _counts(each) and takes_out(nodes_in(statements(each.body)))
+        for each in (function, *called)
     )
 
 

@@ -310,8 +310,7 @@ def _joins_once(model: Model, function: Function) -> bool:
     """
     called = (callee for call in function.calls for callee in model.flow.callees(call))
     return any(
-        _counts(each) and takes_out(nodes_in(statements(each.body)))
-        for each in (function, *called)
+        _counts(each) and takes_out(nodes_in(statements(each.body))) for each in (function, *called)
     )
 
 

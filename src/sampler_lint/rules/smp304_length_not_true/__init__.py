@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum, auto
 
 from sampler_lint.domain.model import Model
 from sampler_lint.findings import Grade, Severity
@@ -53,8 +54,9 @@ class LengthNotTrue(Rule):
         followed, a length is wrong that always differs by the same number from what is yielded of
         the same attribute; of a sampler that never ends, one that is always one more than an epoch
         has; and one that is the data's own until a pass sets it. Only `likely` where nothing in the
-        program asks how long the loader is. Not reported for a class that the interpreter cannot
-        follow otherwise, and for a `__len__` that says it is an estimate.
+        program asks how long the loader is, or all that goes by it is a text. Not reported for a
+        class that the interpreter cannot follow otherwise, and for a `__len__` that says it is an
+        estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -98,23 +100,39 @@ class LengthNotTrue(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class, and read what cannot be tried."""
         for module, cls in judged(model):
-            suspect, is_length = next(
+            suspect, asked = next(
                 (each for each in _untrue(model, module, cls) if each[0] is not None),
-                (None, False),
+                (None, _Asked.ANYHOW),
             )
-            if suspect is not None and is_length and not is_asked_for(model, cls):
+            if (
+                suspect is not None
+                and asked is not _Asked.ANYHOW
+                and not is_asked_for(model, cls, is_refused=asked is _Asked.AT_ALL)
+            ):
                 suspect.grade = Grade.LIKELY  # it is wrong for whoever asks, and nobody does
             yield from graded(model, cls, suspect)
         yield from length_missing(model)
 
 
-def _untrue(model: Model, module: Module, cls: Class) -> Iterator[tuple[Suspect | None, bool]]:
-    """What is wrong with a class, gravest first, and whether only who asks its length meets it."""
-    yield returns_nothing(module, cls) or returns_a_fraction(model, module, cls), True
-    yield at_most_one(model, cls, is_true=holds(model, cls)), True
-    yield set_too_late(model, cls) or untrue_length(model, module, cls), True
-    yield yields_nothing(model, module, cls) or true_once(model, cls), False
-    yield size_at_first(model, module, cls) or one_too_many(model, cls), True
-    yield always_off(model, cls), True
-    yield runs_dry(model, cls) or empty_at_first(model, cls), False
-    yield skips_under_inherited(model, module, cls), True
+class _Asked(Enum):
+    """How somebody has to ask for a length to meet what is wrong with it."""
+
+    ANYHOW = auto()
+    """It goes wrong in any pass."""
+    AT_ALL = auto()
+    """Python refuses it."""
+    TO_USE = auto()
+    """It is a wrong number."""
+
+
+def _untrue(model: Model, module: Module, cls: Class) -> Iterator[tuple[Suspect | None, _Asked]]:
+    """What is wrong with a class, gravest first, and who meets it."""
+    yield returns_nothing(module, cls) or returns_a_fraction(model, module, cls), _Asked.AT_ALL
+    yield at_most_one(model, cls, is_true=holds(model, cls)), _Asked.TO_USE
+    yield set_too_late(model, cls), _Asked.AT_ALL
+    yield untrue_length(model, module, cls), _Asked.TO_USE
+    yield yields_nothing(model, module, cls) or true_once(model, cls), _Asked.ANYHOW
+    yield size_at_first(model, module, cls) or one_too_many(model, cls), _Asked.TO_USE
+    yield always_off(model, cls), _Asked.TO_USE
+    yield runs_dry(model, cls) or empty_at_first(model, cls), _Asked.ANYHOW
+    yield skips_under_inherited(model, module, cls), _Asked.TO_USE

@@ -294,12 +294,13 @@ def _is_told_once(model: Model, loop: For) -> bool:
         if last_name(call.func) in _UPDATES
         and any(_comes_of_model(model, loop, arg.value) for arg in call.args)
     ]
-    return bool(told) and all(
-        any(
-            callee.cls is not None and any(_joins_once(model, each) for each in callee.cls.methods)
-            for callee in model.flow.callees(call)
+    heard = [[callee.cls for callee in model.flow.callees(call)] for call in told]
+    return bool(heard) and all(
+        classes
+        and all(
+            cls is not None and any(_joins_once(model, m) for m in cls.methods) for cls in classes
         )
-        for call in told
+        for classes in heard
     )
 
 

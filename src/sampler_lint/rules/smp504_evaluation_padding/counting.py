@@ -307,11 +307,13 @@ def _is_told_once(model: Model, loop: For) -> bool:
 def _joins_once(model: Model, function: Function) -> bool:
     """Whether it takes out samples where it, or a function of the tree, brings the ranks together.
 
-    That is for a metric to say: one that only adds up has no samples to take out.
+    Not in what only sends: that fills up bytes, and cuts them off again.
     """
     called = (callee for call in function.calls for callee in model.flow.callees(call))
     return any(
-        _counts(each) and takes_out(nodes_in(statements(each.body))) for each in (function, *called)
+        _counts(each) and takes_out(nodes_in(statements(each.body)))
+        for each in (function, *called)
+        if each.name not in COUNTING
     )
 
 

@@ -17,7 +17,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, imported_files, program_files
 from sampler_lint.limits import MOST_FOLDERS
 from sampler_lint.remembered import remembered
-from sampler_lint.source import SourceError
+from sampler_lint.source import TELLING, SourceError
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import (
     blocks,
@@ -80,6 +80,8 @@ class Launches:
         self._idle: dict[Part, bool] = {}
         self._unspoken: dict[tuple[Part, bool], bool] = {}
         self._among_programs: dict[str, bool] = {}
+        self._beside: dict[str, bool] = {}
+        self._taken_from: dict[str, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -274,7 +276,12 @@ class Launches:
     @functools.cached_property
     def _settings(self) -> list[bytes] | None:
         """What the tree's files of settings hold; None where there are too many folders."""
-        found: list[bytes] = []
+        told = self._telling((".yaml", ".yml", ".toml"))
+        return None if told is None else [*told.values()]
+
+    def _telling(self, endings: tuple[str, ...]) -> dict[str, bytes] | None:
+        """What the tree's files of some kinds hold; None where there are too many folders."""
+        found: dict[str, bytes] = {}
         folders = [self._project.root]
         for folder in folders:
             if len(folders) > MOST_FOLDERS:
@@ -283,12 +290,72 @@ class Launches:
                 path = os.path.join(folder, name)
                 if name.endswith(os.sep):
                     folders.append(path.rstrip(os.sep))
-                elif name.endswith((".yaml", ".yml", ".toml")):
+                elif name.endswith(endings):
                     try:
-                        found.append(self._project.bytes_of(path))
+                        found[path] = self._project.bytes_of(path)
                     except SourceError:
                         continue
         return found
+
+    def is_beside_library(self, module: Module) -> bool:
+        """Whether it is for another project in the tree, of which the rest imports a package alone.
+
+        As the examples of a vendored library are, which has its own ``setup.py``: nothing outside
+        of that leads to them, and no script or text there says to run them.
+        """
+        path, home = module.path, self._inner_home(module.folder)
+        if home is None:
+            return False
+        if path not in self._beside:
+            inside = os.path.join(home, "")
+            self._beside[path] = (
+                self._is_taken_from(inside)
+                and all(each.startswith(inside) for each in self._files.leading_to(path))
+                and not self._is_told_to_run(path, inside)
+            )
+        return self._beside[path]
+
+    def _is_taken_from(self, inside: str) -> bool:
+        """Whether a file outside of a folder imports one that is in it."""
+        if inside not in self._taken_from:
+            self._taken_from[inside] = any(
+                self._files.is_led_to(path, inside=inside)
+                for path in self._project.files
+                if path.startswith(inside)
+            )
+        return self._taken_from[inside]
+
+    def _inner_home(self, folder: str) -> str | None:
+        """The nearest folder below the tree's own that says how what it holds is installed."""
+        while folder not in {self._project.root, os.path.dirname(folder)}:
+            if _is_packaged(self._project, folder):
+                return folder
+            folder = os.path.dirname(folder)
+        return None
+
+    def _is_told_to_run(self, path: str, inside: str) -> bool:
+        """Whether a text outside of a folder says a file of it, by its folder or a name of its own.
+
+        Or nobody can tell, as there are too many folders.
+        """
+        if self._scripts is None:
+            return True
+        folder, name = os.path.split(path)
+        is_own = not any(
+            other.endswith(os.sep + name) and not other.startswith(inside)
+            for other in self._project.files
+        )
+        said = name if is_own else os.path.join(os.path.basename(folder), name)
+        return any(
+            said.encode() in text
+            for where, text in self._scripts.items()
+            if not where.startswith(inside)
+        )
+
+    @functools.cached_property
+    def _scripts(self) -> dict[str, bytes] | None:
+        """The scripts of a shell in the tree, and what tells people what to run."""
+        return self._telling(TELLING)
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._files.module(path)
@@ -579,15 +646,20 @@ def is_installable(project: Project, module: Module) -> bool:
     while True:
         if any(name.endswith(_RECORDS) for name in project.names_in(folder)):
             return True
-        for name in ("setup.py", "pyproject.toml"):
-            try:
-                data = project.bytes_of(os.path.join(folder, name))
-            except SourceError:
-                continue
-            if folder in {top, os.path.dirname(top)} and (
-                name == "setup.py" or _PACKAGING.search(data)
-            ):
-                return True
+        if folder in {top, os.path.dirname(top)} and _is_packaged(project, folder):
+            return True
         if folder == project.root or folder == os.path.dirname(folder):
             return False
         folder = os.path.dirname(folder)
+
+
+def _is_packaged(project: Project, folder: str) -> bool:
+    """Whether a folder says how to install what it holds."""
+    for name in ("setup.py", "pyproject.toml"):
+        try:
+            data = project.bytes_of(os.path.join(folder, name))
+        except SourceError:
+            continue
+        if name == "setup.py" or _PACKAGING.search(data):
+            return True
+    return False

@@ -52,6 +52,8 @@ from sampler_lint.workspace.project import Module, Project
 
 #: The part that runs when a file is started, and the one that runs when it is imported, too.
 _STARTED, _LOADED = "if __name__", ""
+#: A program in a command, by a relative path.
+_PROGRAM = re.compile(rb"(?<![\w./-])\w[\w./-]*\.(?:py|sh)\b")
 _PACKAGING = re.compile(rb"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)
 #: Folders beside the packages that they are records of, which have been installed.
 _RECORDS = (f".dist-info{os.sep}", f".egg-info{os.sep}")
@@ -80,8 +82,7 @@ class Launches:
         self._idle: dict[Part, bool] = {}
         self._unspoken: dict[tuple[Part, bool], bool] = {}
         self._among_programs: dict[str, bool] = {}
-        self._beside: dict[str, bool] = {}
-        self._taken_from: dict[str, bool] = {}
+        self._libraries: dict[str, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -301,61 +302,64 @@ class Launches:
         """Whether it is for another project in the tree, of which the rest imports a package alone.
 
         As the examples of a vendored library are, which has its own ``setup.py``: nothing outside
-        of that leads to them, and no script or text there says to run them.
+        of that leads to them, and no script or text there says to run anything in it.
         """
-        path, home = module.path, self._inner_home(module.folder)
-        if home is None:
-            return False
-        if path not in self._beside:
-            inside = os.path.join(home, "")
-            self._beside[path] = (
-                self._is_taken_from(inside)
-                and all(each.startswith(inside) for each in self._files.leading_to(path))
-                and not self._is_told_to_run(path, inside)
-            )
-        return self._beside[path]
+        home = self._inner_home(module.folder)
+        return (
+            home is not None
+            and self._is_library(home)
+            and all(path.startswith(home) for path in self._files.leading_to(module.path))
+        )
 
-    def _is_taken_from(self, inside: str) -> bool:
-        """Whether a file outside of a folder imports one that is in it."""
-        if inside not in self._taken_from:
-            self._taken_from[inside] = any(
-                self._files.is_led_to(path, inside=inside)
+    def _is_library(self, home: str) -> bool:
+        """Whether a file outside of a folder imports one in it, and nothing is to be run there."""
+        if home not in self._libraries:
+            self._libraries[home] = any(
+                self._files.is_led_to(path, inside=home)
                 for path in self._project.files
-                if path.startswith(inside)
-            )
-        return self._taken_from[inside]
+                if path.startswith(home)
+            ) and not self._is_told_to_run(home)
+        return self._libraries[home]
 
     def _inner_home(self, folder: str) -> str | None:
         """The nearest folder below the tree's own that says how what it holds is installed."""
         while folder not in {self._project.root, os.path.dirname(folder)}:
             if _is_packaged(self._project, folder):
-                return folder
+                return os.path.join(folder, "")
             folder = os.path.dirname(folder)
         return None
 
-    def _is_told_to_run(self, path: str, inside: str) -> bool:
-        """Whether a text outside of a folder says a file of it, by its folder or a name of its own.
+    def _is_told_to_run(self, home: str) -> bool:
+        """Whether a text outside of a folder names a program in it, as it is found from there.
 
-        Or nobody can tell, as there are too many folders.
+        But for the one that installs it. Nobody can tell where there are too many folders.
         """
-        if self._scripts is None:
+        told = self._telling(TELLING)
+        if told is None:
             return True
-        folder, name = os.path.split(path)
-        is_own = not any(
-            other.endswith(os.sep + name) and not other.startswith(inside)
-            for other in self._project.files
-        )
-        said = name if is_own else os.path.join(os.path.basename(folder), name)
+        said = {
+            (os.path.dirname(path), word.decode())
+            for path, text in told.items()
+            if not path.startswith(home)
+            for word in _PROGRAM.findall(text)
+        }
         return any(
-            said.encode() in text
-            for where, text in self._scripts.items()
-            if not where.startswith(inside)
+            self._found(word, folder, self._project.root, home).startswith(home)
+            for folder, word in said
+            if os.path.basename(word) != "setup.py"
         )
 
-    @functools.cached_property
-    def _scripts(self) -> dict[str, bytes] | None:
-        """The scripts of a shell in the tree, and what tells people what to run."""
-        return self._telling(TELLING)
+    def _found(self, word: str, *folders: str) -> str:
+        """The first file there is that a relative path may mean, seen from some folders."""
+        places = (os.path.normpath(os.path.join(folder, word)) for folder in folders)
+        return next(
+            (
+                place
+                for place in places
+                if os.path.basename(place) in self._project.names_in(os.path.dirname(place))
+            ),
+            "",
+        )
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._files.module(path)

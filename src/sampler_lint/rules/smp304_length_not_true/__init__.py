@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum, auto
 
 from sampler_lint.domain.model import Model
 from sampler_lint.findings import Grade, Severity
@@ -100,39 +99,30 @@ class LengthNotTrue(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class, and read what cannot be tried."""
         for module, cls in judged(model):
-            suspect, asked = next(
+            suspect, is_refused = next(
                 (each for each in _untrue(model, module, cls) if each[0] is not None),
-                (None, _Asked.ANYHOW),
+                (None, None),
             )
-            if (
-                suspect is not None
-                and asked is not _Asked.ANYHOW
-                and not is_asked_for(model, cls, is_refused=asked is _Asked.AT_ALL)
-            ):
+            is_met = is_refused is None or is_asked_for(model, cls, is_refused=is_refused)
+            if suspect is not None and not is_met:
                 suspect.grade = Grade.LIKELY  # it is wrong for whoever asks, and nobody does
             yield from graded(model, cls, suspect)
         yield from length_missing(model)
 
 
-class _Asked(Enum):
-    """How somebody has to ask for a length to meet what is wrong with it."""
+def _untrue(
+    model: Model, module: Module, cls: Class
+) -> Iterator[tuple[Suspect | None, bool | None]]:
+    """What is wrong with a class, gravest first, and whether Python refuses to say that length.
 
-    ANYHOW = auto()
-    """It goes wrong in any pass."""
-    AT_ALL = auto()
-    """Python refuses it."""
-    TO_USE = auto()
-    """It is a wrong number."""
-
-
-def _untrue(model: Model, module: Module, cls: Class) -> Iterator[tuple[Suspect | None, _Asked]]:
-    """What is wrong with a class, gravest first, and who meets it."""
-    yield returns_nothing(module, cls) or returns_a_fraction(model, module, cls), _Asked.AT_ALL
-    yield at_most_one(model, cls, is_true=holds(model, cls)), _Asked.TO_USE
-    yield set_too_late(model, cls), _Asked.AT_ALL
-    yield untrue_length(model, module, cls), _Asked.TO_USE
-    yield yields_nothing(model, module, cls) or true_once(model, cls), _Asked.ANYHOW
-    yield size_at_first(model, module, cls) or one_too_many(model, cls), _Asked.TO_USE
-    yield always_off(model, cls), _Asked.TO_USE
-    yield runs_dry(model, cls) or empty_at_first(model, cls), _Asked.ANYHOW
-    yield skips_under_inherited(model, module, cls), _Asked.TO_USE
+    None where any pass meets it, whoever asks for the length.
+    """
+    yield returns_nothing(module, cls) or returns_a_fraction(model, module, cls), True
+    yield at_most_one(model, cls, is_true=holds(model, cls)), False
+    yield set_too_late(model, cls), True
+    yield untrue_length(model, module, cls), False
+    yield yields_nothing(model, module, cls) or true_once(model, cls), None
+    yield size_at_first(model, module, cls) or one_too_many(model, cls), False
+    yield always_off(model, cls), False
+    yield runs_dry(model, cls) or empty_at_first(model, cls), None
+    yield skips_under_inherited(model, module, cls), False

@@ -73,12 +73,13 @@ def _shown(node: Expr) -> list[Expr]:
     """The parts of which it makes a text, or that it shows to a reader."""
     if isinstance(node, Call) and PROGRESS.is_call(node):
         return [arg.value for arg in node.args if arg.keyword == "total"]
-    is_text = (
-        isinstance(node, Bin)
-        and node.op == "Mod"
-        and isinstance(getattr(node.left, "value", 0), str)
-    ) or (isinstance(node, Call) and (last_name(node.func) == "format" or LOGS.is_call(node)))
-    return children(node) if is_text or isinstance(node, Text) else []
+    if isinstance(node, Bin):
+        is_text = node.op == "Mod" and isinstance(getattr(node.left, "value", None), str)
+    elif isinstance(node, Call):
+        is_text = last_name(node.func) == "format" or LOGS.is_call(node)
+    else:
+        is_text = isinstance(node, Text)
+    return children(node) if is_text else []
 
 
 def _is_hooked(model: Model, loader: Obj) -> bool:

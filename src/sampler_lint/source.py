@@ -36,8 +36,10 @@ NOTEBOOK = ".ipynb"
 _SAMPLER = re.compile(rb"(?<!grid_)(?<![Uu]p)(?<![Dd]own)[Ss]ampler(?!ate)")
 _LOADER = re.compile(rb"(?<![Dd]own)(?<!spec\.)[Ll]oader")
 
-#: Files that say what a project needs have these endings.
-_SETTINGS = (".toml", ".cfg", ".py", ".txt", ".yml", ".yaml")
+#: So end the names of what tells a shell, or people, which programs to run.
+TELLING = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", "Makefile")
+#: Files that say what a project needs, or how it is run, have these endings.
+_SETTINGS = (".toml", ".cfg", ".py", ".txt", ".yml", ".yaml", *TELLING)
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 #: The first line of a block and the header above it, to see how much deeper it stands.
@@ -211,7 +213,7 @@ def _too_large(path: str, what: str, size: int, largest: int) -> SourceError:
 
 
 def setting_names(folder: str) -> list[str]:
-    """The names in a folder that files with settings and requirements may have, sorted.
+    """The names in a folder that files with settings, needs and commands may have, sorted.
 
     Also those of the folders in it, with a slash, but for links and what is hidden.
     """

@@ -391,6 +391,8 @@ class Tree:
                 reason = "nothing in the program uses what it is in"
         elif place is not None and never_runs(self.model, place):
             reason = "a test above it, or above each call of its function, leaves it out"
+        elif launches(self.model).is_beside_library(module):
+            suspect.grade = Grade.LIKELY
         if reason is not None:
             self.model.silent(code, module.facts, node, reason)
         return reason is not None

@@ -387,6 +387,12 @@ class Flow(Calls):
                     if len(rest) == 1:
                         return self.constants(rest[0], through, *around)
                 return self._any_of(expr.options, through, *around)
+            case Compare(ops=["In" | "NotIn" as op], left=left, rights=[right]):
+                said = self.constants(left, through, *around)
+                places = self._looked_in(right, through, *around)
+                if said is None or places is None or not all(isinstance(s, str) for s in said):
+                    return None
+                return {(one in place) is (op == "In") for one in said for place in places}
             case Compare(ops=[op], left=left, rights=[right]):
                 a, b = (self.constants(side, through, *around) for side in (left, right))
                 if a is None or b is None or op not in EQUAL | UNEQUAL:
@@ -410,6 +416,14 @@ class Flow(Calls):
         literals = {value.value for value in values if isinstance(value, Lit)}
         is_known = values and all(isinstance(value, Lit) for value in values)
         return literals if is_known else None
+
+    def _looked_in(self, expr: Expr, through: Call | None, *around: Call) -> list[Any] | None:
+        """The texts, or the list of what is written there, in which a text is looked for."""
+        if isinstance(expr, Seq):
+            written = [item.value for item in expr.items if isinstance(item, Const)]
+            return [written] if len(written) == len(expr.items) else None
+        found = [*(self.constants(expr, through, *around) or ())]
+        return found if found and all(isinstance(each, str) for each in found) else None
 
     def _bound_to(
         self, binding: Binding, function: Function, through: Call, *around: Call

@@ -316,8 +316,8 @@ LOOKS = Concept(
     called=ASKS_KIND.called
     | {"bool", "format", "hash", "id", "len", "print", "repr", "str", "super"}
 )
-#: Calls that ask how long something is, those among them that then go over it.
-MEASURES = Concept(called=frozenset({"len", "tqdm", "track", "list", "tuple"}))
+#: Calls that show how far a loop has come.
+PROGRESS = Concept(called=frozenset({"tqdm", "track", "trange"}))
 #: What has a length that comes from a sampler.
 MEASURED = Concept(spelled=re.compile(r"loader|sampler", re.IGNORECASE))
 #: Calls that iterate what they are given.

@@ -242,6 +242,8 @@ def shuffled_by_processes(model: Model, loader: Obj) -> Obj | None:
     sampler, shuffle = (model.flow.argument(loader, name) for name in ("sampler", "shuffle"))
     if loader.site is None or sampler is None or not _is_off(model, loader, shuffle):
         return None
+    if not all(isinstance(each, Lit) for each in model.passed_to(loader, "batch_sampler")):
+        return None  # that says the order where there is no sampler
     passed = as_passed(model.flow, sampler, loader.through)
     site = loader.site if passed is sampler or loader.through is None else loader.through
     values = model.flow.values(passed) if passed is not None else ()

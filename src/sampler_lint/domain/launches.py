@@ -17,7 +17,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, imported_files, program_files
 from sampler_lint.limits import MOST_FOLDERS
 from sampler_lint.remembered import remembered
-from sampler_lint.source import SourceError
+from sampler_lint.source import TELLING, SourceError
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import (
     blocks,
@@ -52,6 +52,8 @@ from sampler_lint.workspace.project import Module, Project
 
 #: The part that runs when a file is started, and the one that runs when it is imported, too.
 _STARTED, _LOADED = "if __name__", ""
+#: A program in a command, by a relative path.
+_PROGRAM = re.compile(rb"(?<![\w./-])\w[\w./-]*\.(?:py|sh)\b")
 _PACKAGING = re.compile(rb"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)
 #: Folders beside the packages that they are records of, which have been installed.
 _RECORDS = (f".dist-info{os.sep}", f".egg-info{os.sep}")
@@ -80,6 +82,7 @@ class Launches:
         self._idle: dict[Part, bool] = {}
         self._unspoken: dict[tuple[Part, bool], bool] = {}
         self._among_programs: dict[str, bool] = {}
+        self._libraries: dict[str, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -274,7 +277,12 @@ class Launches:
     @functools.cached_property
     def _settings(self) -> list[bytes] | None:
         """What the tree's files of settings hold; None where there are too many folders."""
-        found: list[bytes] = []
+        told = self._telling((".yaml", ".yml", ".toml"))
+        return None if told is None else [*told.values()]
+
+    def _telling(self, endings: tuple[str, ...]) -> dict[str, bytes] | None:
+        """What the tree's files of some kinds hold; None where there are too many folders."""
+        found: dict[str, bytes] = {}
         folders = [self._project.root]
         for folder in folders:
             if len(folders) > MOST_FOLDERS:
@@ -283,12 +291,75 @@ class Launches:
                 path = os.path.join(folder, name)
                 if name.endswith(os.sep):
                     folders.append(path.rstrip(os.sep))
-                elif name.endswith((".yaml", ".yml", ".toml")):
+                elif name.endswith(endings):
                     try:
-                        found.append(self._project.bytes_of(path))
+                        found[path] = self._project.bytes_of(path)
                     except SourceError:
                         continue
         return found
+
+    def is_beside_library(self, module: Module) -> bool:
+        """Whether it is for another project in the tree, of which the rest imports a package alone.
+
+        As the examples of a vendored library are, which has its own ``setup.py``: nothing outside
+        of that leads to them, and no script or text there says to run anything in it.
+        """
+        home = self._inner_home(module.folder)
+        return (
+            home is not None
+            and self._is_library(home)
+            and all(path.startswith(home) for path in self._files.leading_to(module.path))
+        )
+
+    def _is_library(self, home: str) -> bool:
+        """Whether a file outside of a folder imports one in it, and nothing is to be run there."""
+        if home not in self._libraries:
+            self._libraries[home] = any(
+                self._files.is_led_to(path, inside=home)
+                for path in self._project.files
+                if path.startswith(home)
+            ) and not self._is_told_to_run(home)
+        return self._libraries[home]
+
+    def _inner_home(self, folder: str) -> str | None:
+        """The nearest folder below the tree's own that says how what it holds is installed."""
+        while folder not in {self._project.root, os.path.dirname(folder)}:
+            if _is_packaged(self._project, folder):
+                return os.path.join(folder, "")
+            folder = os.path.dirname(folder)
+        return None
+
+    def _is_told_to_run(self, home: str) -> bool:
+        """Whether a text outside of a folder names a program in it, as it is found from there.
+
+        But for the one that installs it. Nobody can tell where there are too many folders.
+        """
+        told = self._telling(TELLING)
+        if told is None:
+            return True
+        said = {
+            (os.path.dirname(path), word.decode())
+            for path, text in told.items()
+            if not path.startswith(home)
+            for word in _PROGRAM.findall(text)
+        }
+        return any(
+            self._found(word, folder, self._project.root, home).startswith(home)
+            for folder, word in said
+            if os.path.basename(word) != "setup.py"
+        )
+
+    def _found(self, word: str, *folders: str) -> str:
+        """The first file there is that a relative path may mean, seen from some folders."""
+        places = (os.path.normpath(os.path.join(folder, word)) for folder in folders)
+        return next(
+            (
+                place
+                for place in places
+                if os.path.basename(place) in self._project.names_in(os.path.dirname(place))
+            ),
+            "",
+        )
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._files.module(path)
@@ -579,15 +650,20 @@ def is_installable(project: Project, module: Module) -> bool:
     while True:
         if any(name.endswith(_RECORDS) for name in project.names_in(folder)):
             return True
-        for name in ("setup.py", "pyproject.toml"):
-            try:
-                data = project.bytes_of(os.path.join(folder, name))
-            except SourceError:
-                continue
-            if folder in {top, os.path.dirname(top)} and (
-                name == "setup.py" or _PACKAGING.search(data)
-            ):
-                return True
+        if folder in {top, os.path.dirname(top)} and _is_packaged(project, folder):
+            return True
         if folder == project.root or folder == os.path.dirname(folder):
             return False
         folder = os.path.dirname(folder)
+
+
+def _is_packaged(project: Project, folder: str) -> bool:
+    """Whether a folder says how to install what it holds."""
+    for name in ("setup.py", "pyproject.toml"):
+        try:
+            data = project.bytes_of(os.path.join(folder, name))
+        except SourceError:
+            continue
+        if name == "setup.py" or _PACKAGING.search(data):
+            return True
+    return False

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sampler_lint import catalog
@@ -581,11 +582,15 @@ class Model:
         return self.flow.constants(given, obj.through)
 
     def samplers_of(self, loader: Obj) -> Iterator[Obj]:
-        """The known samplers and batch samplers that a loader is given."""
-        for name in ("sampler", "batch_sampler"):
-            for value in self.passed_to(loader, name):
-                if isinstance(value, Obj):
-                    yield value
+        """The known samplers and batch samplers that a loader is given.
+
+        Beside a batch sampler torch takes no sampler: no loader reads by that.
+        """
+        batches = self.passed_to(loader, "batch_sampler")
+        is_alone = bool(batches) and all(isinstance(value, Obj) for value in batches)
+        for value in batches if is_alone else chain(self.passed_to(loader, "sampler"), batches):
+            if isinstance(value, Obj):
+                yield value
 
     def samplers_behind(self, loader: Obj) -> Iterator[Obj]:
         """Those, and the samplers that they take their samples from, the nearest first."""

@@ -174,9 +174,12 @@ class ProgramFiles:
             return set(self._programs)
         return {other for program in programs for other in self._paths[program]}
 
-    def is_led_to(self, path: str) -> bool:
-        """Whether an import of another file leads to the file."""
-        return not self._importers.get(path, set()) <= {path}
+    def is_led_to(self, path: str, *, inside: str = "") -> bool:
+        """Whether an import of another file leads to the file, if given, from outside a folder."""
+        return any(
+            other != path and not (inside and other.startswith(inside))
+            for other in self._importers.get(path, ())
+        )
 
     def asks_whether_started(self, path: str) -> bool:
         """Whether the file may have an ``if __name__ …`` at its top level."""

@@ -240,7 +240,7 @@ class Project:
         return self._told_imports[path]
 
     def names_in(self, folder: str) -> list[str]:
-        """The names in a folder that files with settings and requirements may have, sorted.
+        """The names in a folder that files with settings, needs and commands may have, sorted.
 
         Also those of the folders in it, with a slash.
 

@@ -29,6 +29,7 @@ from sampler_lint.domain.epochs import (
     loops_that_build,
     trains,
 )
+from sampler_lint.domain.evaluated import orders_nothing
 from sampler_lint.domain.forgotten import untold
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import have_no_object, never_ends
@@ -247,6 +248,8 @@ def _veto(model: Model, found: EpochLoop, reached: Carrier) -> _Veto | None:
     does = reached.is_data or shuffles(model, reached.sampler, found.inner.loader.through)
     if does is False:
         return _Veto(f"{sampler} does not shuffle")
+    if orders_nothing(model, reached.sampler):
+        return _Veto("the dataset gives a sample without looking at its index")
     if not trains(model, found):
         return _Veto("no optimizer step is seen in this pass: it may only evaluate")
     setter = may_be_set(model, found, reached)

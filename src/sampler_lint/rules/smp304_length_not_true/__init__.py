@@ -53,8 +53,9 @@ class LengthNotTrue(Rule):
         followed, a length is wrong that always differs by the same number from what is yielded of
         the same attribute; of a sampler that never ends, one that is always one more than an epoch
         has; and one that is the data's own until a pass sets it. Only `likely` where nothing in the
-        program asks how long the loader is. Not reported for a class that the interpreter cannot
-        follow otherwise, and for a `__len__` that says it is an estimate.
+        program asks how long the loader is, or all that goes by it is a text. Not reported for a
+        class that the interpreter cannot follow otherwise, and for a `__len__` that says it is an
+        estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -98,23 +99,30 @@ class LengthNotTrue(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class, and read what cannot be tried."""
         for module, cls in judged(model):
-            suspect, is_length = next(
+            suspect, is_refused = next(
                 (each for each in _untrue(model, module, cls) if each[0] is not None),
-                (None, False),
+                (None, None),
             )
-            if suspect is not None and is_length and not is_asked_for(model, cls):
+            is_met = is_refused is None or is_asked_for(model, cls, is_refused=is_refused)
+            if suspect is not None and not is_met:
                 suspect.grade = Grade.LIKELY  # it is wrong for whoever asks, and nobody does
             yield from graded(model, cls, suspect)
         yield from length_missing(model)
 
 
-def _untrue(model: Model, module: Module, cls: Class) -> Iterator[tuple[Suspect | None, bool]]:
-    """What is wrong with a class, gravest first, and whether only who asks its length meets it."""
+def _untrue(
+    model: Model, module: Module, cls: Class
+) -> Iterator[tuple[Suspect | None, bool | None]]:
+    """What is wrong with a class, gravest first, and whether Python refuses to say that length.
+
+    None where any pass meets it, whoever asks for the length.
+    """
     yield returns_nothing(module, cls) or returns_a_fraction(model, module, cls), True
-    yield at_most_one(model, cls, is_true=holds(model, cls)), True
-    yield set_too_late(model, cls) or untrue_length(model, module, cls), True
-    yield yields_nothing(model, module, cls) or true_once(model, cls), False
-    yield size_at_first(model, module, cls) or one_too_many(model, cls), True
-    yield always_off(model, cls), True
-    yield runs_dry(model, cls) or empty_at_first(model, cls), False
-    yield skips_under_inherited(model, module, cls), True
+    yield at_most_one(model, cls, is_true=holds(model, cls)), False
+    yield set_too_late(model, cls), True
+    yield untrue_length(model, module, cls), False
+    yield yields_nothing(model, module, cls) or true_once(model, cls), None
+    yield size_at_first(model, module, cls) or one_too_many(model, cls), False
+    yield always_off(model, cls), False
+    yield runs_dry(model, cls) or empty_at_first(model, cls), None
+    yield skips_under_inherited(model, module, cls), False

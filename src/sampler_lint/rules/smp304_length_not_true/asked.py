@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from sampler_lint import catalog
-from sampler_lint.analysis.values import Ext, ExtObj, Obj
-from sampler_lint.domain.concepts import MEASURED, MEASURES
+from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack
+from sampler_lint.domain.concepts import LOGS, MEASURED, PROGRESS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
-from sampler_lint.syntax.nodes import Call, Class, Function
+from sampler_lint.syntax.navigation import children, holds, nodes_in, statements
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Bin,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Name,
+    Text,
+    last_name,
+)
 
 
-def is_asked_for(model: Model, cls: Class) -> bool:
+def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool:
     """Whether somebody asks how long it is: it is for others, or a framework gets its loader.
 
     Or the program itself asks the loader, the sampler, or something that is called so and not
-    followed.
+    followed. It has to be for more than a text, which misleads a reader and nothing else, but
+    where Python itself refuses the length.
     """
     pairs = model.loaded.get(cls, ())
     if not pairs or any(loader.site is None or _is_hooked(model, loader) for _, loader in pairs):
@@ -23,13 +35,51 @@ def is_asked_for(model: Model, cls: Class) -> bool:
     files, own = program_files(model), model.module_of(cls)
     for module in model.project.modules_near(cls):
         for call in module.facts.all_calls if files.share_importer(own, module) else ():
-            asks = MEASURES.is_call(call)
+            asks = last_name(call.func) == "len" and (is_refused or not _is_shown(call))
             for arg in call.args if asks or _is_of_framework(model, call) else ():
                 values = model.flow.values(arg.value)
                 known = {value for value in values if isinstance(value, Obj)}
-                if known & held or (asks and not known and MEASURED.names(arg.value)):
+                if known & held:
+                    return True
+                is_seen = bool(known) or any(isinstance(value, Pack) for value in values)
+                if asks and not is_seen and MEASURED.names(arg.value):
                     return True
     return False
+
+
+def _is_shown(asked: Call | Name) -> bool:
+    """Whether a length goes into a text or a progress bar, and into nothing else.
+
+    By itself, or by the variable that keeps it.
+    """
+    stmt = asked.stmt
+    if stmt is None:
+        return False
+    if any(holds(shown, asked) for node in nodes_in([stmt]) for shown in _shown(node)):
+        return True
+    kept = stmt.targets[0] if isinstance(stmt, Assign) and isinstance(asked, Call) else None
+    if not isinstance(kept, Name) or not isinstance(kept.scope, Function):
+        return False
+    reads = [
+        node
+        for scope in (kept.scope, *kept.scope.module.inside(kept.scope))
+        for node in nodes_in(statements(scope.body))
+        if isinstance(node, Name) and node.id == kept.id and node is not kept
+    ]
+    return bool(reads) and all(map(_is_shown, reads))
+
+
+def _shown(node: Expr) -> list[Expr]:
+    """The parts of which it makes a text, or that it shows to a reader."""
+    if isinstance(node, Call) and PROGRESS.is_call(node):
+        return [arg.value for arg in node.args if arg.keyword == "total"]
+    if isinstance(node, Bin):
+        is_text = node.op == "Mod" and isinstance(getattr(node.left, "value", None), str)
+    elif isinstance(node, Call):
+        is_text = last_name(node.func) == "format" or LOGS.is_call(node)
+    else:
+        is_text = isinstance(node, Text)
+    return children(node) if is_text else []
 
 
 def _is_hooked(model: Model, loader: Obj) -> bool:

@@ -14,7 +14,7 @@ from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import Obj
 from sampler_lint.catalog.torch import DEFAULTS
 from sampler_lint.domain.concepts import NAMESPACES
-from sampler_lint.domain.conditions import told_what_for
+from sampler_lint.domain.conditions import excludes, told_what_for
 from sampler_lint.domain.datasets import may_be_iterable
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import in_test_function
@@ -47,7 +47,6 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
-    If,
     Name,
     Param,
     Scope,
@@ -349,7 +348,7 @@ def unheeded(model: Model) -> Iterator[Suspect]:
                 calls = (
                     (call, passed(function, param, call))
                     for call in model.flow.callers(function)
-                    if not _is_decided(function, obj.site, call)
+                    if not excludes(model, call, obj.site)
                 )
                 yield from _not_heeded(
                     model, function, param, arg.value, calls, f"the `{obj.name}`"
@@ -390,7 +389,7 @@ def _left_to_default(model: Model, obj: Obj, maker: Function, param: Param) -> I
             given = passed(outer, told, caller)
             values = model.flow.constants(given) if isinstance(given, Expr) else None
             other = [each for each in values or () if bool(each) is not bool(param.default.value)]
-            if other and not _is_decided(outer, call, caller):
+            if other and not excludes(model, caller, call):
                 yield Suspect(
                     model.module_of(outer),
                     call.func,
@@ -508,19 +507,6 @@ def _is_heeded(function: Function, param: Param, site: Call) -> bool:
     if told_what_for(site) is not None:
         elsewhere.clear()  # whoever passes it may never come here
     return any(all(read is not given for given in elsewhere) for read in _reads(function, param))
-
-
-def _is_decided(function: Function, site: Call, call: Call) -> bool:
-    """Whether a call passes constants for what the branches around a place ask."""
-    asked = {
-        node.id
-        for around in (site.stmt.ancestors() if site.stmt is not None else ())
-        if isinstance(around, If)
-        for node in walk(around.test)
-        if isinstance(node, Name)
-    }
-    given = [passed(function, param, call) for param in function.params if param.name in asked]
-    return any(isinstance(each, Const) for each in given)
 
 
 def _not_heeded(

@@ -282,6 +282,38 @@ def keeps_by_key(model: Model, found: Pass) -> bool:
         or _hands_on_records(model, found, is_drawn)
         or _is_kept_elsewhere(model, found, drawn)
         or _only_saves(model, found.stmt, is_drawn)
+        or _is_told_once(model, found.stmt)
+    )
+
+
+def _is_told_once(model: Model, loop: For) -> bool:
+    """Whether all meters that hear of the batches take out what comes twice from several ranks."""
+    told = [
+        call
+        for call in loop.scope.calls_in(loop)
+        if last_name(call.func) in _UPDATES
+        and any(_comes_of_model(model, loop, arg.value) for arg in call.args)
+    ]
+    heard = [[callee.cls for callee in model.flow.callees(call)] for call in told]
+    return bool(heard) and all(
+        classes
+        and all(
+            cls is not None and any(_joins_once(model, m) for m in cls.methods) for cls in classes
+        )
+        for classes in heard
+    )
+
+
+def _joins_once(model: Model, function: Function) -> bool:
+    """Whether it takes out samples where it, or a function of the tree, brings the ranks together.
+
+    Not in what only sends: that fills up bytes, and cuts them off again.
+    """
+    called = (callee for call in function.calls for callee in model.flow.callees(call))
+    return any(
+        _counts(each) and takes_out(nodes_in(statements(each.body)))
+        for each in (function, *called)
+        if each.name not in COUNTING
     )
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.concepts import ITERATES
 from sampler_lint.domain.epoch_calls import calls_for, carriers, epoch_samplers
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops
+from sampler_lint.domain.epochs import EpochLoop, loops_over
+from sampler_lint.domain.leaving import hands_on, leaves_items
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.places import goes_by_places
 from sampler_lint.domain.seeds import is_seed_name
-from sampler_lint.edits.safety.leaving import hands_on, leaves_items
 from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
 from sampler_lint.edits.safety.receivers import KEEPS, in_model, rewritten
 from sampler_lint.edits.safety.texts import Changed
@@ -91,9 +90,15 @@ def _tells(node: ast.AST) -> bool:
 def _loops_of(model: Model) -> dict[Call | None, list[EpochLoop]]:
     """The loops over epochs by where the loader is built that they go over."""
     found: dict[Call | None, list[EpochLoop]] = {}
-    for loop in epoch_loops(model):
+    for loop in _loops(model):
         found.setdefault(loop.inner.loader.site, []).append(loop)
     return found
+
+
+@remembered
+def _loops(model: Model) -> list[EpochLoop]:
+    """The loops over epochs of all programs, also of those that shard by a sampler of their own."""
+    return list(dict.fromkeys(each for one in model.loaders for each in loops_over(model, one)))
 
 
 @remembered
@@ -160,11 +165,7 @@ def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = Fals
     for found, samplers in _going_by_places(model):
         if not any(sampler.may_be(value) for sampler in samplers for value in told):
             continue
-        if (
-            has_one_order
-            and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits
-            and not goes_by_places(model, found.inner, found.loop)
-        ):
+        if has_one_order and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits:
             continue
         return f"{model.place(found.inner.scope, found.inner.stmt)} goes by the places of batches"
     return None
@@ -174,14 +175,10 @@ def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = Fals
 def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
     return [
         (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
-        for found in epoch_loops(model)
+        for found in _loops(model)
         if _goes_by_order(model, found)
     ]
 
 
 def _goes_by_order(model: Model, found: EpochLoop) -> bool:
-    return (
-        goes_by_places(model, found.inner, found.loop)
-        or is_looked_at(model, found)
-        or leaves_items(model, found)
-    )
+    return is_looked_at(model, found) or leaves_items(model, found)

@@ -9,30 +9,40 @@ kind is of the latter.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.values import Ext, Lit, Obj
 from sampler_lint.domain.concepts import (
     ASKS_KIND,
     EPOCH,
-    GENERATORS,
     ITERATES,
     LOGS,
     LOOKS,
     SAMPLER_ARGUMENTS,
-    SEEDS_ONE,
     WRITES,
 )
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.passes import loops_of, passes
-from sampler_lint.domain.places import called, counts
+from sampler_lint.domain.parts import (
+    begins_sum,
+    called,
+    counts,
+    deep,
+    flat,
+    given_to_iter,
+    gives_what_lasts,
+    parts,
+    seeds_alike,
+    sources,
+)
+from sampler_lint.domain.passes import loops_of, passes_near
+from sampler_lint.domain.programs import once_a_program
+from sampler_lint.domain.reading import counts_reads
 from sampler_lint.domain.steps import is_step, steps
-from sampler_lint.edits.safety.names import is_builtin
-from sampler_lint.edits.safety.parts import deep, flat, parts, sources
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
@@ -68,8 +78,8 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Seq,
+    Simple,
     Stmt,
-    Text,
     While,
     With,
     Yield,
@@ -104,6 +114,9 @@ class _Given(NamedTuple):
 
 _OF_BATCH = frozenset({_Kind.ITEM, _Kind.MADE})
 _NUMBERS = frozenset({_Kind.NUMBER, _Kind.REST, _Kind.PLACE})
+#: What gives one number, and what gives the names of a scope and their values.
+_NUMBERS_OF = frozenset({"float", "int", "item", "len", "size"})
+_SCOPES = frozenset({"globals", "locals"})
 #: By which a list gets one more at a place of its own, and a set one that has none.
 _APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
 _ADDS = frozenset({"add", "update"})
@@ -120,9 +133,11 @@ _SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std
 def leaves_items(model: Model, found: EpochLoop) -> bool:
     """Whether a turn leaves items to what comes after it, or goes by their numbers."""
     loop, inner = found.loop, found.inner
-    if any(_seeds_alike(call, loop) for call in loop.scope.calls_in(loop)):
+    if any(seeds_alike(call, loop) for call in loop.scope.calls_in(loop)):
         return True
-    if _keeps_what_it_is_given(model, loop.scope.module):
+    if _keeps_what_it_is_given(model, loop.scope.module) or counts_reads(model, inner.loader):
+        return True
+    if _is_kept_by_callers(model, found):
         return True
     return any(
         _Turn(
@@ -133,24 +148,11 @@ def leaves_items(model: Model, found: EpochLoop) -> bool:
     )
 
 
-def _seeds_alike(call: Call, loop: Loop) -> bool:
-    """Whether each turn draws the same, batch by batch: it seeds with what is no epoch."""
-    seeds = SEEDS_ONE.is_call(call) or (GENERATORS.is_call(call) and call.args)
-    if not seeds or call.stmt is None or call.stmt.block is not loop.body:
-        return False
-    turn = {dotted(p) for p in walk(loop.target)} - {None} if isinstance(loop, For) else set()
-    parts = [part for arg in call.args for part in walk(arg.value)]
-    return not any(
-        dotted(part) in turn or (isinstance(part, (Attr, Name)) and EPOCH.names(part))
-        for part in parts
-    )
-
-
-@remembered
-def _passing(model: Model) -> dict[Obj, set[Scope]]:
-    """In which functions each loader is gone over."""
+@once_a_program
+def _passing(model: Model, scope: Scope) -> dict[Obj, set[Scope]]:
+    """In which functions of a program each loader is gone over."""
     found: dict[Obj, set[Scope]] = {}
-    for each in passes(model):
+    for each in passes_near(model, scope):
         found.setdefault(each.loader, set()).add(each.scope)
     return found
 
@@ -180,6 +182,22 @@ def _handed_over(model: Model, module: ModuleFacts) -> Iterator[tuple[Function, 
             is_plain = all(param.default is None for param in params)
             if is_plain and not scope.loops and not model.flow.callers(scope):
                 yield scope, {param.name: _Kind.ITEM for param in params}
+
+
+def _is_kept_by_callers(model: Model, found: EpochLoop) -> bool:
+    """Whether those who go over a generator that makes the turns keep what it gives them."""
+    scope = found.loop.scope
+    if not isinstance(scope, Function) or not scope.yields:
+        return False
+    for call in model.flow.callers(scope):
+        stmt = call.stmt
+        if isinstance(stmt, For) and call in walk(stmt.iter):
+            taken = {name: _Kind.ITEM for p in flat(stmt.target) if (name := dotted(p))}
+            if _Turn(model, None, call.scope, taken, 0, loop=stmt).leaves_any():
+                return True
+        elif not (isinstance(stmt, Assign) and stmt.value in {call, given_to_iter(stmt, call)}):
+            return True
+    return False
 
 
 class _Turn:
@@ -216,7 +234,7 @@ class _Turn:
         self.turn = {dotted(p) for p in walk(loop.target)} if isinstance(loop, For) else set()
         self._lists: dict[Call, _Kind | None] = {}
         self._joins: set[Call] = set()
-        self.passing = _passing(model).get(loader, set()) if loader is not None else set()
+        self.passing = _passing(model, scope).get(loader, set()) if loader is not None else set()
         self._results: dict[tuple[Call, tuple[tuple[str, _Kind], ...]], _Kind | None] = {}
         self.harm = False
         self.fresh = self._made_anew()
@@ -355,7 +373,7 @@ class _Turn:
     def _is_function(self, call: Call) -> bool:
         """Whether a call makes a value of its arguments as they are, and learns nothing."""
         if isinstance(call.func, Name) and binder_of(self.scope, call.func.id) is None:
-            return is_builtin(call.func.id)
+            return hasattr(builtins, call.func.id)
         values = self.model.flow.values(call.func)
         owners = self.model.flow.values(call.func.value) if isinstance(call.func, Attr) else ()
         return bool(values) and all(isinstance(value, Ext) for value in (*values, *owners))
@@ -406,7 +424,9 @@ class _Turn:
         lists: dict[str, _Kind] = {}
         for param in callee.params:
             value = passed(callee, param, call)
-            if isinstance(value, Expr):
+            if value is MISSING and isinstance(param.default, (Map, Seq)):
+                lasting.add(param.name)
+            elif isinstance(value, Expr):
                 if (listed := self.list_of(value)) is not None:
                     lists[param.name] = listed
                 elif (kind := self.kind(value)) is not None:
@@ -489,13 +509,21 @@ class _Turn:
 
     def lasts(self, expr: Expr) -> bool:
         """Whether what an expression names outlives the turn: nobody makes it anew."""
-        while isinstance(expr, (Index, Call)):
-            owner = expr.value if isinstance(expr, Index) else expr.func
-            if isinstance(expr, Call):
-                if not isinstance(owner, Attr):
-                    return False
-                owner = owner.value
-            expr = owner
+        while isinstance(expr, Call) or dotted(expr) is None:
+            if isinstance(expr, Call) and isinstance(expr.func, Name):
+                # A part of what it is given, or what the function itself does not make anew.
+                is_builtin = binder_of(self.scope, expr.func.id) is None
+                callees = self.model.flow.callees(expr)
+                given = [arg.value for arg in expr.args] if is_builtin else []
+                return (
+                    expr.func.id in _SCOPES
+                    or any(map(self.lasts, given))
+                    or any(map(gives_what_lasts, callees))
+                )
+            owner = expr.func if isinstance(expr, Call) else expr
+            if not isinstance(owner, (Attr, Index)):
+                return False
+            expr = owner.value
         name = dotted(expr)
         if name in self.kinds:
             return self.kinds[name] is _Kind.PLACE
@@ -511,7 +539,7 @@ class _Turn:
         root = name.partition(".")[0]
         if self.loop is None and isinstance(self.scope, Function):
             if any(param.name == root for param in self.scope.params):
-                return root in self.lasting
+                return root in self.lasting or name == self.scope.self_name
             return root not in self.scope.bindings
         return True
 
@@ -653,13 +681,15 @@ class _Turn:
         if _Kind.ITEM in kept and _Kind.MADE not in kept:
             return True
         for stmt in self.stmts:
+            for each in expressions(stmt):
+                self.kind(each)
             if isinstance(stmt, (Assign, AugAssign)):
-                self.kind(stmt.value)
                 targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
                 if any(self._is_kept(each, stmt) for each in targets):
                     return True
             elif isinstance(stmt, If):
-                if self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt):
+                kind = self.kind(stmt.test)
+                if kind is _Kind.PLACE or self._splits(stmt) or self._takes_part(stmt):
                     return True
             elif self.loop is not None and any(map(self.hands_out, deep([*expressions(stmt)]))):
                 return True
@@ -703,11 +733,31 @@ class _Turn:
             goes_on = any(dotted(part) == dotted(target) for part in walk(stmt.value))
             is_mean = isinstance(stmt.value, Bin) and goes_on and self.list_of(stmt.value) is None
             return is_left and not is_mean and dotted(target) in self.carried
-        if not self.lasts(target) or not is_left:
-            return False
-        is_text = isinstance(stmt.value, (Comp, Seq, Text))
-        own = [v for v in self.model.flow.values(target) if isinstance(v, Obj)]
-        return is_text or bool(own) or self.list_of(stmt.value) is not None
+        return is_left and self.lasts(target) and not self._is_sum(target, stmt)
+
+    def _is_sum(self, target: Expr, stmt: AugAssign) -> bool:
+        """Whether it is a number that another one is added to: such come to one in any order."""
+        begun = self._begun(target)
+        is_number = any(map(begins_sum, begun))
+        made = stmt.value
+        is_number |= isinstance(made, Call) and last_name(made.func) in _NUMBERS_OF
+        return stmt.op in {"Add", "Sub"} and is_number and self.list_of(made) is None
+
+    def _begun(self, target: Expr) -> list[Expr]:
+        """The values that a name, or an attribute of an object of the program, begins with."""
+        if isinstance(target, Name):
+            owner = owner_of(target)
+            bound = owner.bindings.get(target.id, ()) if owner is not None else ()
+            return [each.value for each in bound if each.value is not None and each.how != "aug"]
+        name = target.name if isinstance(target, Attr) else None
+        own = self_class(target.value) if isinstance(target, Attr) else None
+        scopes = own.methods if own is not None else self.scope.module.scopes
+        stores = (store for scope in scopes for store in scope.stores if store.how != "aug")
+        return [
+            store.value
+            for store in stores
+            if store.value is not None and getattr(store.target, "name", None) == name
+        ]
 
     def _kept(self, call: Call) -> set[_Kind | None]:
         """What is given, item by item or as a list of them, to something that lasts."""
@@ -785,6 +835,20 @@ class _Turn:
             and any(self._uses(each) for each in two)
             for one, two in sides
         )
+
+    def _takes_part(self, stmt: If) -> bool:
+        """Whether a turn leaves out the batches up to a number that goes by the turns before it.
+
+        Each turn takes the next part of a pass. One that only ends at such a number takes more.
+        """
+        ends = isinstance(last := stmt.body[-1], Simple) and last.kind == "break"
+        for part in walk(stmt.test) if not ends else ():
+            sides = [part.left, *part.rights] if isinstance(part, Compare) else []
+            ours = [each for each in sides if self.kind(each) is _Kind.NUMBER]
+            others = {dotted(one) for each in sides if each not in ours for one in walk(each)}
+            if ours and others & (self.turn | self.carried):
+                return True
+        return False
 
     def _uses(self, stmt: Stmt) -> bool:
         return any(self.kind(part) in _OF_BATCH for part in parts([stmt]))

@@ -1,0 +1,129 @@
+"""Parts of expressions and statements that are asked for of a turn of a loop over epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import COUNTS, EPOCH, GENERATORS, LOGS, SEEDS_ONE
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.navigation import statements, walk
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    AugAssign,
+    Call,
+    Class,
+    Comp,
+    Const,
+    Expr,
+    For,
+    Function,
+    Index,
+    Loop,
+    Name,
+    Seq,
+    Stmt,
+    dotted,
+    last_name,
+)
+
+
+def deep(exprs: list[Expr]) -> Iterator[Expr]:
+    """All parts of several expressions."""
+    for each in exprs:
+        yield from walk(each)
+
+
+def sources(expr: Expr) -> Iterator[Expr]:
+    """What an iterator goes over in the end: ``x`` in ``cycle(x)``."""
+    if isinstance(expr, (Attr, Name)):
+        yield expr
+    elif isinstance(expr, Call):
+        owner = [expr.func.value] if isinstance(expr.func, Attr) and not expr.args else []
+        for each in (*owner, *expr.positional):
+            yield from sources(each)
+    elif isinstance(expr, Index):
+        yield from sources(expr.value)
+    elif isinstance(expr, Comp):
+        for each in expr.iters:
+            yield from sources(each)
+
+
+def flat(target: Expr) -> Iterator[Expr]:
+    """What an assignment gives a value, as ``a, (b, c)`` does."""
+    for each in target.items if isinstance(target, Seq) else ():
+        yield from flat(each)
+    if not isinstance(target, (Index, Seq)):
+        yield target
+
+
+def parts(stmts: list[Stmt]) -> Iterator[Expr]:
+    """What statements work out, but for messages."""
+    for stmt in statements(stmts):
+        for target in (stmt.value,) if isinstance(stmt, (Assign, AugAssign)) else ():
+            yield from walk(target)
+        value = getattr(stmt, "value", None)
+        if isinstance(value, Expr) and not (isinstance(value, Call) and LOGS.is_call(value)):
+            yield from walk(value)
+
+
+def counts(source: Expr) -> bool:
+    """Whether it goes over batches with their numbers."""
+    for call in walk(source):
+        name = last_name(call.func) if isinstance(call, Call) else None
+        first = call.positional[:1] if isinstance(call, Call) else []
+        if name == "enumerate":
+            return True
+        if name == "zip" and first and isinstance(first[0], Call):
+            return COUNTS.is_call(first[0])
+    return False
+
+
+def called(model: Model, call: Call) -> list[Function]:
+    """The functions of the tree that a call runs, also that by which torch calls a module."""
+    classes = [v.cls for v in model.flow.values(call.func) if isinstance(v, Obj)]
+    methods = [model.flow.method(cls, "forward") for cls in classes if isinstance(cls, Class)]
+    found = [method for method in methods if isinstance(method, Function)]
+    return [*model.flow.callees(call), *found]
+
+
+#: What makes a tensor of numbers to add others to.
+_ZEROS = frozenset({"new_zeros", "tensor", "zeros", "zeros_like"})
+
+
+def seeds_alike(call: Call, loop: Loop) -> bool:
+    """Whether each turn draws the same, batch by batch: it seeds with what is no epoch."""
+    seeds = SEEDS_ONE.is_call(call) or (GENERATORS.is_call(call) and call.args)
+    if not seeds or call.stmt is None or call.stmt.block is not loop.body:
+        return False
+    turn = {dotted(p) for p in walk(loop.target)} - {None} if isinstance(loop, For) else set()
+    parts = [part for arg in call.args for part in walk(arg.value)]
+    return not any(
+        dotted(part) in turn or (isinstance(part, (Attr, Name)) and EPOCH.names(part))
+        for part in parts
+    )
+
+
+def given_to_iter(stmt: Assign, call: Call) -> Expr | None:
+    """The ``iter(…)`` of a call that a statement keeps."""
+    whole = stmt.value
+    is_iter = isinstance(whole, Call) and last_name(whole.func) == "iter"
+    return whole if is_iter and call in walk(whole) else None
+
+
+def gives_what_lasts(function: Function) -> bool:
+    """Whether a function gives back what it has not made: what lies outside, or in an object."""
+    return any(
+        name is not None
+        and name.partition(".")[0] not in {*function.bindings} - {function.self_name}
+        for stmt in function.returns
+        for name in ([dotted(stmt.value)] if stmt.value is not None else [])
+    )
+
+
+def begins_sum(expr: Expr) -> bool:
+    """Whether it is a number, or a tensor of numbers, to add others to."""
+    if isinstance(expr, Call):
+        return last_name(expr.func) in _ZEROS
+    return isinstance(expr, Const) and isinstance(expr.value, (int, float))

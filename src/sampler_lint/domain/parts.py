@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import COUNTS, EPOCH, GENERATORS, LOGS, SEEDS_ONE
+from sampler_lint.domain.concepts import COUNTS, EPOCH, GENERATORS, LOGS, RANGES, SEEDS_ONE
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.navigation import statements, walk
+from sampler_lint.syntax.navigation import same, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Bin,
+    Binding,
     Call,
     Class,
     Comp,
@@ -127,3 +129,59 @@ def begins_sum(expr: Expr) -> bool:
     if isinstance(expr, Call):
         return last_name(expr.func) in _ZEROS
     return isinstance(expr, Const) and isinstance(expr.value, (int, float))
+
+
+#: By which a function gives for a number what it gave for it before.
+_REMEMBERS = frozenset({"cache", "lru_cache", "memoize", "memoized", "cached"})
+
+
+def remembers(function: Function) -> bool:
+    """Whether a function gives for the same arguments what it gave for them before."""
+    makers = (each.func if isinstance(each, Call) else each for each in function.decorators)
+    return any(last_name(each) in _REMEMBERS for each in makers)
+
+
+def value_of(bound: Binding) -> Expr | None:
+    """What a name is bound to, also as one of several: ``2`` for ``b`` in ``a, b = 1, 2``."""
+    value = bound.value
+    for index in bound.path:
+        if isinstance(value, Seq) and index < len(value.items):
+            value = value.items[index]
+    return value
+
+
+def counts_up(expr: Expr) -> bool:
+    """Whether it gives numbers, one after the other."""
+    return isinstance(expr, Call) and (RANGES.is_call(expr) or COUNTS.is_call(expr))
+
+
+def is_paired(loop: Loop) -> bool:
+    """Whether what a loop has listed is paired, place by place, with what it has not listed."""
+    calls = loop.scope.calls_in(loop)
+    grown = (call.func.value for call in calls if last_name(call.func) in {"append", "extend"})  # type: ignore[attr-defined]
+    filled = {*map(dotted, grown)} - {None}
+    zips = (c for c in loop.scope.calls if last_name(c.func) == "zip" and c not in calls)
+    sides = ([bool({*map(dotted, walk(a.value))} & filled) for a in call.args] for call in zips)
+    return any(any(ours) and not all(ours) for ours in sides)
+
+
+def is_made_of_before(value: Expr, names: set[str | None]) -> bool:
+    """Whether a value is made of what its names had, and not by adding to that."""
+    sides = [value.left, value.right] if isinstance(value, Bin) and value.op == "Add" else []
+    is_total = any(dotted(each) in names for each in sides)
+    return not is_total and bool({*map(dotted, walk(value))} & names)
+
+
+def keeps_for_next(method: Function) -> bool:
+    """Whether a method stores what it makes of what it is given, and of what was there before."""
+    for store in method.stores:
+        target, value = store.target, store.value
+        if store.how == "aug" or value is None or self_class(target.value) is None:
+            continue
+        given = [part.id for part in walk(value) if isinstance(part, Name)]
+        if any(each != method.self_name for each in given) and (
+            is_made_of_before(value, {dotted(target)})
+            or any(same(one, target) and one not in {*walk(value)} for one in method.reads)
+        ):
+            return True
+    return False

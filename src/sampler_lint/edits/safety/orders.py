@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.concepts import ITERATES
+from sampler_lint.domain.concepts import ITERATES, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_calls import calls_for, carriers, epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.leaving import hands_on, leaves_items
@@ -19,6 +19,7 @@ from sampler_lint.edits.safety.values import constructed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.nodes import (
+    Attr,
     Call,
     Class,
     Expr,
@@ -73,6 +74,9 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
             if reason := _gone_by(model, frozenset({made}), has_one_order=True):
                 return reason
         elif made is not None and "shuffle" in written:
+            for value, where in _kept_beside(model).items():
+                if made.may_be(value):
+                    return f"{model.place(*where)} keeps an order"
             for found in _loops_of(model).get(made.site, ()):
                 if _goes_by_order(model, found) or hands_on(model, found):
                     return (
@@ -108,14 +112,19 @@ def _kept_anywhere(model: Model) -> dict[Value, tuple[Scope, Expr]]:
 
 
 @remembered
+def _kept_beside(model: Model) -> dict[Value, tuple[Scope, Expr]]:
+    """What any file goes over beside all loops."""
+    return {k: v for each in model.modules for k, v in _keeping(model, each, False).items()}
+
+
+@remembered
 def _kept_classes(model: Model) -> dict[Class, tuple[Scope, Expr]]:
     """The classes of the objects that a file goes over beside all loops."""
     found: dict[Class, tuple[Scope, Expr]] = {}
-    for each in model.modules:
-        for value, where in _keeping(model, each, False).items():
-            if isinstance(value, Obj) and isinstance(value.cls, Class):
-                for cls in model.flow.own_mro(value.cls):
-                    found.setdefault(cls, where)
+    for value, where in _kept_beside(model).items():
+        if isinstance(value, Obj) and isinstance(value.cls, Class):
+            for cls in model.flow.own_mro(value.cls):
+                found.setdefault(cls, where)
     return found
 
 
@@ -142,7 +151,9 @@ def _keeping(model: Model, module: Module, in_loops: bool) -> dict[Value, tuple[
         for source, stmt in (*taken, *sources):
             around = (stmt, *stmt.ancestors()) if stmt is not None else ()
             if in_loops or not any(isinstance(each, (For, While)) for each in around):
-                for value in model.flow.values(source):
+                asked = isinstance(source, Attr) and source.name in SAMPLER_ARGUMENTS
+                whole = model.flow.values(source.value) if asked else ()  # type: ignore[attr-defined]
+                for value in (*model.flow.values(source), *whole):
                     if isinstance(value, Obj):
                         found.setdefault(value, (scope, source))
     return found

@@ -16,12 +16,14 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.parts import (
+    asks_scope,
     called,
     counts,
     counts_up,
     deep,
     flat,
     gives_what_lasts,
+    is_part,
     remembers,
     sources,
     value_of,
@@ -94,6 +96,8 @@ _SCOPES = frozenset({"globals", "locals"})
 APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
 ADDS = frozenset({"add", "update"})
 _TAKES = frozenset({"pop", "popleft"})
+#: What makes of a batch a number, or something else that compares by its value.
+_FIGURES = frozenset({"float", "hash", "int", "item", "repr", "str", "tolist", "tuple"})
 JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 #: What is known of a batch without looking at its samples.
 _SHAPES = frozenset(
@@ -138,7 +142,10 @@ class Values:
         lasting: frozenset[str] = frozenset(),
         lists: dict[str, Kind] | None = None,
         turn: frozenset[str] = frozenset(),
+        reset: frozenset[str] | None = None,
     ) -> None:
+        self.reset = reset
+        """The attributes that a turn makes anew, if that is known."""
         self.model, self.loader, self.scope, self.depth = model, loader, scope, depth
         self.loop, self.lasting = loop, lasting
         self.kinds = dict(given)
@@ -162,6 +169,14 @@ class Values:
         self._joins: set[Call] = set()
         self.passing = _passing(model, scope).get(loader, set()) if loader is not None else set()
         self._results: dict[tuple[Call, tuple[tuple[str, Kind], ...]], Kind | None] = {}
+        self._aliases: dict[str, list[Expr]] = {}
+        for stmt in self.stmts:
+            value = stmt.value if isinstance(stmt, Assign) else None
+            if isinstance(stmt, Assign) and (is_part(value) or asks_scope(value)):
+                for each in filter(None, map(dotted, stmt.targets)):
+                    self._aliases.setdefault(each, []).append(stmt.value)
+        self.figures: set[str] = set()
+        """Those that have a number, or the like, that is worked out of a batch as it was read."""
         self.harm = False
         self.fresh = self._made_anew()
         self.carried = self._read_first() & self.fresh
@@ -388,7 +403,7 @@ class Values:
             loader = self.loader if makes_pass or has_loader else None
             known: dict[object, Given] = self.model.memo.setdefault(Given, {})
             sets = frozenset(lasting), frozenset(lists), frozenset(turn)
-            asked = callee, loader, key[1], *sets, self.depth
+            asked = callee, loader, key[1], *sets, self.reset, self.depth
             if asked not in known:
                 known[asked] = Given(None, None, False, False)
                 inner = type(self)(
@@ -396,6 +411,7 @@ class Values:
                     lasting=frozenset(lasting),
                     lists=lists,
                     turn=frozenset(turn),
+                    reset=self.reset,
                 )
                 known[asked] = inner.given_back()
             said = known[asked]
@@ -480,15 +496,20 @@ class Values:
         name = dotted(expr)
         if name in self.kinds:
             return self.kinds[name] is Kind.PLACE
-        if name is None or name in self.lists or name in self.fresh:
+        if name is None or name in self.lists:
             return False
+        if name in self.fresh:
+            # Another name of what lasts is nothing new.
+            same = self._aliases.pop(name, [])
+            found = any(map(self.lasts, same))
+            self._aliases[name] = same
+            return found
         if isinstance(expr, Attr) and (cls := self_class(expr.value)) is not None:
-            return not any(
-                isinstance(store.target, Attr) and store.target.name == expr.name
-                for method in cls.methods
-                for store in method.stores
-                if method.name != "__init__"
-            )
+            others = (each for each in cls.methods if each.name != "__init__")
+            stored = (each.target for method in others for each in method.stores)
+            if self.reset is not None:
+                return expr.name not in self.reset
+            return all(getattr(each, "name", None) != expr.name for each in stored)
         root = name.partition(".")[0]
         if self.loop is None and isinstance(self.scope, Function):
             if any(param.name == root for param in self.scope.params):
@@ -551,7 +572,7 @@ class Values:
                 own = self.kind(each)
                 if is_ours or self._is_loader(each) or self.list_of(each):
                     self._give(part, own if own in OF_BATCH else Kind.ITEM)
-                elif any(map(self.lasts, sources(each))):
+                elif isinstance(each, (Const, Seq)) or any(map(self.lasts, sources(each))):
                     self._give(part, Kind.PLACE)
         else:
             self._give(target, kind)
@@ -604,7 +625,19 @@ class Values:
             for stmt in self.stmts
         )
 
+    def is_figure(self, expr: Expr) -> bool:
+        """Whether it is a number or the like of a batch as it was read, and no batch."""
+        if self.kind(expr) is not Kind.ITEM:
+            return False
+        return any(
+            dotted(part) in self.figures
+            or (isinstance(part, Call) and last_name(part.func) in _FIGURES)
+            for part in walk(expr)
+        )
+
     def _assign(self, target: Expr, value: Expr) -> None:
+        if (name := dotted(target)) is not None and self.is_figure(value):
+            self.figures.add(name)
         if (listed := self.list_of(value)) is not None:
             self._list(target, listed, is_joined=self.is_of_samples(value))
         elif (kind := self.kind(value)) is not None:

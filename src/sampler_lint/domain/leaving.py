@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.batch_values import (
     ADDS,
     APPENDS,
@@ -43,6 +44,7 @@ from sampler_lint.domain.passes import loops_of
 from sampler_lint.domain.reading import counts_reads
 from sampler_lint.domain.steps import is_step, steps
 from sampler_lint.remembered import remembered
+from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import (
     expressions,
     leaves,
@@ -59,6 +61,7 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Bin,
     Call,
+    Class,
     Comp,
     Compare,
     Expr,
@@ -67,6 +70,7 @@ from sampler_lint.syntax.nodes import (
     Function,
     If,
     Index,
+    Loop,
     ModuleFacts,
     Name,
     Simple,
@@ -88,17 +92,37 @@ def leaves_items(model: Model, found: EpochLoop) -> bool:
     loop, inner = found.loop, found.inner
     if any(seeds_alike(call, loop) for call in loop.scope.calls_in(loop)):
         return True
-    if _keeps_what_it_is_given(model, loop.scope.module) or counts_reads(model, inner.loader):
+    if _keeps_what_it_is_given(model, loop.scope.module) or counts_reads(
+        model, inner.loader, inner.iterated
+    ):
         return True
     if _is_kept_by_callers(model, found) or is_paired(loop):
         return True
+    reset = _reset(model, loop)
     return any(
         _Turn(
             *(model, inner.loader, scope, {}, 0),
             loop=loop if scope is loop.scope else None,
+            reset=reset,
         ).leaves_any()
         for scope in found.scopes
     )
+
+
+@remembered
+def _reset(model: Model, loop: Loop) -> frozenset[str]:
+    """The attributes that a turn of a loop gives a value."""
+    first = [each for call in loop.scope.calls_in(loop) for each in called(model, call)]
+    run = closure(first, lambda scope: _called_in(model, scope))
+    stores = [each for each in loop.scope.stores if loop.encloses(each.stmt)]
+    stores += (each for scope in run if scope.name != "__init__" for each in scope.stores)
+    own = (each.target for each in stores if each.how != "aug" and isinstance(each.target, Attr))
+    return frozenset(each.name for each in own)
+
+
+@remembered
+def _called_in(model: Model, scope: Function) -> list[Function]:
+    return [each for call in scope.calls for each in called(model, call)]
 
 
 @remembered
@@ -145,7 +169,7 @@ class _Turn(Values):
         for call in self.calls:
             self.kind(call)
             kept |= self._kept(call)
-            if self._writes(call) or self._tells_others(call):
+            if self._writes(call) or self._tells_others(call) or self._gives_away(call):
                 return True
         # Who keeps the samples beside what was made of each relies on no order.
         if Kind.ITEM in kept and Kind.MADE not in kept:
@@ -205,6 +229,11 @@ class _Turn(Values):
         made = last_name(stmt.value.func) if isinstance(stmt.value, Call) else None
         is_left = self.list_of(stmt.value) is not None
         is_left |= kind is Kind.ITEM and made not in {"iter", "next"}
+        if isinstance(target, Attr) and self.is_figure(stmt.value) and self.lasts(target.value):
+            owners = [v.cls for v in self.model.flow.values(target.value) if isinstance(v, Obj)]
+            names = {"__setattr__", target.name}
+            if any(isinstance(c, Class) and names & {m.name for m in c.methods} for c in owners):
+                return True
         if isinstance(stmt, Assign):
             goes_on = any(dotted(part) == dotted(target) for part in walk(stmt.value))
             is_mean = isinstance(stmt.value, Bin) and goes_on and self.list_of(stmt.value) is None
@@ -253,6 +282,32 @@ class _Turn(Values):
         if func.name in ADDS and not self._is_in_part(call):
             return set()
         return {*map(self.kind, args)}
+
+    def _gives_away(self, call: Call) -> bool:
+        """Whether a number of a batch as it was read, and no batch, goes where nobody follows it.
+
+        What learns is given batches.
+        """
+        given = [arg.value for arg in call.args]
+        if not any(map(self.is_figure, given)) or LOGS.is_call(call):
+            return False
+        func, name = call.func, last_name(call.func)
+        owner = func.value if isinstance(func, Attr) else None
+        if name in ADDS and owner is not None and self.lasts(owner):
+            # Of each sample is of no account, and of each batch as they were made up.
+            around = next(iter(loops_of(call.stmt)), None) if call.stmt is not None else None
+            is_pass = isinstance(around, For) and any(map(self._gives_batches, walk(around.iter)))
+            return name == "add" and is_pass
+        if name == "setattr":
+            return self.lasts(given[0])
+        if any(self.kind(each) in OF_BATCH and not self.is_figure(each) for each in given):
+            return False
+        callees = called(self.model, call)
+        if callees or name in APPENDS | ADDS or WRITES.is_call(call):
+            return any(each.name == "__init__" for each in callees)
+        if owner is not None and (self.kind(owner) in OF_BATCH or not self.lasts(owner)):
+            return False
+        return not self._is_function(call) and not is_step(self.model, call)
 
     def _tells_others(self, call: Call) -> bool:
         """Whether something else than what learns is told an item, and nothing comes back."""

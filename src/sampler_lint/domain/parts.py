@@ -185,3 +185,13 @@ def keeps_for_next(method: Function) -> bool:
         ):
             return True
     return False
+
+
+def is_part(expr: Expr | None) -> bool:
+    """Whether an expression only names something, or a part of it."""
+    return isinstance(expr, (Attr, Index, Name))
+
+
+def asks_scope(expr: Expr | None) -> bool:
+    """Whether a call gives the variables of a scope, or the attributes of an object."""
+    return isinstance(expr, Call) and last_name(expr.func) in {"globals", "locals", "vars"}

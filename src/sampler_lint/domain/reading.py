@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sampler_lint.analysis.values import FuncRef, Obj
 from sampler_lint.domain.copies import COPIED
@@ -16,12 +16,15 @@ from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
+    Call,
     Class,
     Expr,
     Function,
     Index,
     ModuleFacts,
     Name,
+    dotted,
+    last_name,
 )
 
 #: By which a list or a queue gets one more, or gives one up.
@@ -30,12 +33,17 @@ _GROW = frozenset({"append", "appendleft", "extend", "pop", "popleft", "put"})
 _RUN = ("__getitem__", "__getitems__", "__call__", "forward")
 
 
-def counts_reads(model: Model, loader: Obj) -> bool:
+def counts_reads(model: Model, loader: Obj, iterated: Expr) -> bool:
     """Whether something keeps the samples as they come, or takes what it has by their order.
 
     What comes first, and when, decides there what a sample is, or what is kept of it. A cache by
     the number of a sample, and a file that is opened once, are no such thing.
     """
+    around = (v.cls for v in (loader, *model.flow.values(iterated)) if isinstance(v, Obj))
+    for cls in around:
+        for function in reach(model, cls, "__iter__").functions if isinstance(cls, Class) else ():
+            if any(_grows(call, function, {"append", "extend"}) for call in function.calls):
+                return True
     return any(
         _goes_by_turn(model, function)
         for name in COPIED
@@ -59,20 +67,26 @@ def _run(model: Model, part: Obj | FuncRef) -> Iterator[Function]:
 
 @remembered
 def _goes_by_turn(model: Model, function: Function) -> bool:
+    given = {param.name for param in function.params} - {function.self_name}
     for stmt in statements(function.body):
         if isinstance(stmt, (Assign, AugAssign)):
             targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
             goes_on = isinstance(stmt, AugAssign)
+            is_given = bool({*map(dotted, walk(stmt.value))} & given)
             for each in targets:
-                is_read = any(same(part, each) for part in walk(stmt.value))
+                reads = [*walk(stmt.value), *(function.reads if is_given else ())]
+                is_read = any(same(part, each) for part in reads if part is not each)
                 if (goes_on or is_read) and _lasts(each, function):
                     return True
-    return any(
-        isinstance(call.func, Attr)
-        and call.func.name in _GROW
-        and _lasts(call.func.value, function)
-        for call in function.calls
-    )
+    return any(_grows(call, function, _GROW) for call in function.calls)
+
+
+def _grows(call: Call, function: Function, how: Collection[str]) -> bool:
+    """Whether a call changes, or goes on with, what outlives the call of a function around it."""
+    if last_name(call.func) == "next":
+        return "pop" in how and any(_lasts(each, function) for each in call.positional[:1])
+    func = call.func
+    return isinstance(func, Attr) and func.name in how and _lasts(func.value, function)
 
 
 def _lasts(expr: Expr, function: Function) -> bool:

@@ -261,6 +261,8 @@ class Values:
                 return Kind.NUMBER  # of all steps, what is left by the length of a pass
             if kind is Kind.NUMBER:
                 return Kind.REST
+        if isinstance(expr, Bin) and expr.op != "Mod":
+            self.harm |= {Kind.ITEM, Kind.NUMBER} <= {*found}
         if isinstance(expr, (Bin, Compare)):
             self.harm |= Kind.PLACE in found and bool({*found} & OF_BATCH)
             self.harm |= self._is_beside(children(expr))
@@ -552,7 +554,8 @@ class Values:
                 for arg in call.args:
                     kind = self.kind(arg.value)
                     kept = kind in OF_BATCH or kind is Kind.PLACE
-                    if kept and dotted(call.func.value) in self.fresh:
+                    owner = call.func.value
+                    if kept and dotted(owner) in self.fresh and not self.lasts(owner):
                         self._list(call.func.value, kind, is_joined=call.func.name == "extend")
 
     def _go_over(self, loop: For) -> None:
@@ -627,13 +630,18 @@ class Values:
 
     def is_figure(self, expr: Expr) -> bool:
         """Whether it is a number or the like of a batch as it was read, and no batch."""
+        if dotted(expr) in self.figures:
+            return True
         if self.kind(expr) is not Kind.ITEM:
             return False
-        return any(
-            dotted(part) in self.figures
-            or (isinstance(part, Call) and last_name(part.func) in _FIGURES)
-            for part in walk(expr)
-        )
+        if isinstance(expr, Call) and last_name(expr.func) in _FIGURES:
+            return True
+        inner = expr.elements if isinstance(expr, Comp) else children(expr)
+        if isinstance(expr, Call):
+            inner = [arg.value for arg in expr.args]
+            inner += [expr.func.value] if isinstance(expr.func, Attr) else []
+        batches = [each for each in inner if self.kind(each) is Kind.ITEM]
+        return bool(batches) and all(map(self.is_figure, batches))
 
     def _assign(self, target: Expr, value: Expr) -> None:
         if (name := dotted(target)) is not None and self.is_figure(value):

@@ -23,7 +23,9 @@ from sampler_lint.domain.batch_values import (
 )
 from sampler_lint.domain.concepts import (
     EPOCH,
+    GENERATORS,
     LOGS,
+    SEEDS_ONE,
     WRITES,
 )
 from sampler_lint.domain.epochs import EpochLoop
@@ -169,6 +171,9 @@ class _Turn(Values):
         for call in self.calls:
             self.kind(call)
             kept |= self._kept(call)
+            seeds = SEEDS_ONE.is_call(call) or GENERATORS.is_call(call)
+            if seeds and any(self.kind(arg.value) is Kind.NUMBER for arg in call.args):
+                return True
             if self._writes(call) or self._tells_others(call) or self._gives_away(call):
                 return True
         # Who keeps the samples beside what was made of each relies on no order.
@@ -223,7 +228,8 @@ class _Turn(Values):
         if isinstance(target, Index):
             if self.kind(target.key) in OF_BATCH:
                 return False  # the samples say themselves whose place it is
-            return self.lasts(target.value) and (
+            is_carried = dotted(target.value) in self.carried
+            return (is_carried or self.lasts(target.value)) and (
                 kind is Kind.ITEM or self.is_of_samples(stmt.value)
             )
         made = last_name(stmt.value.func) if isinstance(stmt.value, Call) else None

@@ -18,6 +18,7 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Call,
     Class,
+    Const,
     Expr,
     Function,
     Index,
@@ -90,10 +91,13 @@ def _grows(call: Call, function: Function, how: Collection[str]) -> bool:
 
 
 def _lasts(expr: Expr, function: Function) -> bool:
-    """Whether an expression names what outlives a call of a function, and no entry of it."""
+    """Whether an expression names what outlives a call of a function, and no entry by number."""
+    given = {param.name for param in function.params} - {function.self_name}
     root = leftmost(expr)
-    if isinstance(expr, Index) or not isinstance(root, Name):
+    if isinstance(expr, Index) and not isinstance(expr.key, Const):
+        return False
+    if not isinstance(root, Name) or root.id in given:
         return False
     if root.id == function.self_name:
-        return isinstance(expr, Attr)
+        return not isinstance(expr, Name)
     return isinstance(owner_of(root), (Function, ModuleFacts)) and owner_of(root) is not function

@@ -194,8 +194,8 @@ def stored_over(model: Model, module: Module, changed: Changed) -> str | None:
         if not isinstance(cls, Class):
             continue
         for derived in model.flow.subclasses(cls):
-            if (method := derived.method(node.attr)) is not None:
-                return f"{model.place(method, method.define)} stands where `{node.attr}` is stored"
+            if derived.method(node.attr) is not None:
+                return f"`{derived.name}` has a method `{node.attr}`"
         for shown, outline in unread(model, cls.name.encode()):
             for other, _ in outline.deriving({cls.name}):
                 if node.attr in other.methods:

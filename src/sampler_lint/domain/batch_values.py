@@ -588,8 +588,6 @@ class Values:
                 for part in targets:
                     if (name := dotted(part)) and isinstance(stmt, (Assign, AugAssign)):
                         changed.setdefault(name, []).append(self.kind(stmt.value))
-                        if isinstance(stmt, AugAssign) and self._is_weighted(stmt.value):
-                            self._give(part, Kind.ITEM)
             before = {
                 dotted(part)
                 for stmt in self.stmts
@@ -599,11 +597,6 @@ class Values:
             for name, kinds in changed.items():
                 if name in before and not any(kinds):
                     self.kinds.setdefault(name, Kind.NUMBER)
-
-    def _is_weighted(self, expr: Expr) -> bool:
-        """Whether the number of a batch says how much its items count."""
-        kinds = {self.kind(part) for part in walk(expr)}
-        return Kind.NUMBER in kinds and Kind.ITEM in kinds and Kind.MADE not in kinds
 
     def _is_loader(self, expr: Expr) -> bool:
         """Whether it is another loader, of which it is known what orders it."""

@@ -48,6 +48,7 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Bin,
     Call,
+    Choice,
     Comp,
     Compare,
     Const,
@@ -386,6 +387,9 @@ class Values:
         lists: dict[str, Kind] = {}
         for param in callee.params:
             value = passed(callee, param, call)
+            spread = [a.value for a in call.args if a.stars or param.kind == "vararg"]
+            if {*map(self.kind, spread)} & OF_BATCH and (value is None or param.kind == "vararg"):
+                given[param.name] = Kind.ITEM
             if isinstance(value, Expr) and {*map(dotted, walk(value))} & self.by_turn:
                 turn.add(param.name)
             if value is MISSING and isinstance(param.default, (Map, Seq)):
@@ -480,6 +484,8 @@ class Values:
 
     def lasts(self, expr: Expr) -> bool:
         """Whether what an expression names outlives the turn: nobody makes it anew."""
+        if isinstance(expr, Choice):
+            return any(map(self.lasts, expr.options))
         while isinstance(expr, Call) or dotted(expr) is None:
             if isinstance(expr, Call) and isinstance(expr.func, Name):
                 # A part of what it is given, or what the function itself does not make anew.

@@ -323,8 +323,12 @@ class _Turn(Values):
         if Kind.ITEM not in kinds or Kind.MADE in kinds or LOGS.is_call(call):
             return False
         func = call.func
-        if not isinstance(func, Attr) or called(self.model, call) or is_step(self.model, call):
+        if called(self.model, call) or is_step(self.model, call):
             return False
+        if not isinstance(func, Attr):
+            # What a loop takes of a list of functions, or what a variable holds.
+            bound = self.scope.bindings.get(func.id, ()) if isinstance(func, Name) else ()
+            return any(each.how == "element" for each in bound)
         if func.name in APPENDS | ADDS or WRITES.is_call(call) or self.kind(func.value):
             return False
         owner = dotted(func.value)

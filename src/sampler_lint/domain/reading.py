@@ -18,7 +18,6 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Call,
     Class,
-    Const,
     Expr,
     Function,
     Index,
@@ -76,6 +75,8 @@ def _goes_by_turn(model: Model, function: Function) -> bool:
             is_given = bool({*map(dotted, walk(stmt.value))} & given)
             for each in targets:
                 reads = [*walk(stmt.value), *(function.reads if is_given else ())]
+                if isinstance(each, Index) and is_given and _lasts(each, function):
+                    return True
                 is_read = any(same(part, each) for part in reads if part is not each)
                 if (goes_on or is_read) and _lasts(each, function):
                     return True
@@ -93,11 +94,14 @@ def _grows(call: Call, function: Function, how: Collection[str]) -> bool:
 def _lasts(expr: Expr, function: Function) -> bool:
     """Whether an expression names what outlives a call of a function, and no entry by number."""
     given = {param.name for param in function.params} - {function.self_name}
-    root = leftmost(expr)
-    if isinstance(expr, Index) and not isinstance(expr.key, Const):
+    if isinstance(expr, Index) and {*map(dotted, walk(expr.key))} & given:
         return False
+    root = leftmost(expr)
+    inner = expr.value if isinstance(expr, (Attr, Index)) else None
+    if isinstance(inner, Call) and isinstance(inner.func, Name) and inner.positional:
+        return _lasts(inner.positional[0], function)  # `type(self)`
     if not isinstance(root, Name) or root.id in given:
         return False
     if root.id == function.self_name:
-        return not isinstance(expr, Name)
+        return True
     return isinstance(owner_of(root), (Function, ModuleFacts)) and owner_of(root) is not function

@@ -48,12 +48,12 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
             return f"{place} goes by the places of batches"
     was_told = any(_tells(node) and node not in changed.same for node in changed.old.nodes)
     for call in changed.new.spans:
-        where = in_model(module, changed, call) if _tells(call) else None
-        if where is not None and isinstance(call, ast.Call) and changed.is_altered(call):
-            assert isinstance(call.func, ast.Attribute)
-            values = model.flow.values(expression(call.func.value, *where))
+        owner = _told(call)
+        where = in_model(module, changed, call) if owner is not None else None
+        if owner is not None and where is not None and changed.is_altered(call):
+            values = model.flow.values(expression(owner, *where))
             reason = _kept(model, module, values) or _gone_by(model, values)
-            if reason is None and not was_told:
+            if reason is None and not was_told and _tells(call):
                 reason = reads_epoch_besides(model, values)
             if reason is not None:
                 return reason
@@ -84,6 +84,14 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
                         " the places of batches"
                     )
     return None
+
+
+def _told(node: ast.AST) -> ast.expr | None:
+    """What a call, or an assignment to its attribute, tells an epoch."""
+    if _tells(node):
+        return node.func.value  # type: ignore[attr-defined, no-any-return]
+    is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    return node.value if is_stored and node.attr == "epoch" else None  # type: ignore[attr-defined]
 
 
 def _tells(node: ast.AST) -> bool:

@@ -35,7 +35,6 @@ from sampler_lint.domain.parts import (
     called,
     deep,
     flat,
-    given_to_iter,
     is_made_of_before,
     is_paired,
     keeps_for_next,
@@ -155,9 +154,7 @@ def _is_kept_by_callers(model: Model, found: EpochLoop) -> bool:
             taken = {name: Kind.ITEM for p in flat(stmt.target) if (name := dotted(p))}
             if _Turn(model, None, call.scope, taken, 0, loop=stmt).leaves_any():
                 return True
-        elif not is_endless and not (
-            isinstance(stmt, Assign) and stmt.value in {call, given_to_iter(stmt, call)}
-        ):
+        elif not is_endless and not (isinstance(stmt, Assign) and stmt.value is call):
             return True
     return False
 

@@ -107,13 +107,6 @@ def seeds_alike(call: Call, loop: Loop) -> bool:
     )
 
 
-def given_to_iter(stmt: Assign, call: Call) -> Expr | None:
-    """The ``iter(…)`` of a call that a statement keeps."""
-    whole = stmt.value
-    is_iter = isinstance(whole, Call) and last_name(whole.func) == "iter"
-    return whole if is_iter and call in walk(whole) else None
-
-
 def gives_what_lasts(function: Function) -> bool:
     """Whether a function gives back what it has not made: what lies outside, or in an object."""
     return any(

@@ -63,7 +63,7 @@ class _Place(NamedTuple):
 
 
 #: What of a loader its workers get copies of.
-_COPIED = ("dataset", "collate_fn")
+COPIED = ("dataset", "collate_fn")
 _Acts: TypeAlias = "Callable[[Scope, Stmt | None], bool]"
 
 
@@ -82,7 +82,7 @@ def changes_of(
     model: Model, loader: Obj, acts: _Acts = lambda scope, stmt: True
 ) -> Iterator[Change]:
     """Every place among those asked for that changes what a loader reads of its dataset."""
-    for copied in (v for name in _COPIED for v in model.passed_to(loader, name)):
+    for copied in (v for name in COPIED for v in model.passed_to(loader, name)):
         for part in parts(model, copied):
             if isinstance(part, Obj) and isinstance(part.cls, Class):
                 for scope, node, stmt, owner, name, read in _places(model, part.cls):

@@ -24,9 +24,9 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.fixed_orders import is_setting_of, looks_up, shuffled_by_processes
+from sampler_lint.domain.leaving import leaves_items
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.passes import passes_near
-from sampler_lint.domain.places import goes_by_places, rests_on_order
 from sampler_lint.domain.programs import built_outside_tests
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import is_distributed_sampler, reads_in_turn, shuffles
@@ -136,9 +136,6 @@ class NeverShuffled(Rule):
                 and all(trained)
                 and _is_for_training(model, loader, data)
                 and not any(changes_of(model, loader))
-                and not any(
-                    rests_on_order(model, one) for one in passes_near(model, loader.site.scope)
-                )
             )
             yield Suspect(
                 model.module_of(loader.site.scope),
@@ -201,7 +198,7 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and looks_up(model, data)
             and not _is_chosen(model, site, data)
             and not _is_told_how(model, site, data)
-            and not any(goes_by_places(model, loop.inner) for loop in loops_over(model, loader))
+            and not any(leaves_items(model, loop) for loop in loops_over(model, loader))
         ):
             told = [*model.samplers_of(loader)]
             shuffle = model.flow.argument(loader, "shuffle")
@@ -278,7 +275,7 @@ def _told_epoch(model: Model, loader: Obj, sampler: Obj) -> Call | None:
         (
             call
             for loop in (loops_over(model, loader) if wanted else ())
-            if pass_trains(model, loop.inner) and not goes_by_places(model, loop.inner)
+            if pass_trains(model, loop.inner) and not leaves_items(model, loop)
             for call in calls_for(model, loop, wanted).hits
         ),
         None,

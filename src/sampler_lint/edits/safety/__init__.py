@@ -23,7 +23,7 @@ from sampler_lint.edits.safety.meaning import (
     restructured,
 )
 from sampler_lint.edits.safety.orders import relied_on
-from sampler_lint.edits.safety.outlines import other_base, other_init
+from sampler_lint.edits.safety.outlines import other_base, other_init, stored_over
 from sampler_lint.edits.safety.places import (
     awaited,
     moved,
@@ -44,7 +44,17 @@ _OF_TEXT = (
     *(restructured, rebound, reads),
     *(unreached, awaited, other_object, other_readers, other_uses),
 )
-_OF_MODEL = (moved, wrong_value, still_read, other_base, caught, dropped, other_init, relied_on)
+_OF_MODEL = (
+    moved,
+    wrong_value,
+    still_read,
+    other_base,
+    caught,
+    dropped,
+    other_init,
+    stored_over,
+    relied_on,
+)
 
 
 def _module_at(model: Model, path: str) -> Module | None:

@@ -7,8 +7,8 @@ from sampler_lint.domain.concepts import ASKS_BY_NAME, GIVES_STATE, ITERATES, LO
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.epochs import EpochLoop, pass_trains
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.passes import Pass, passes
-from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.passes import Pass, passes_near
+from sampler_lint.domain.programs import is_test, once_a_program
 from sampler_lint.domain.taking import takes_one
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
@@ -181,16 +181,16 @@ def is_looked_at(model: Model, found: EpochLoop) -> bool:
         loader.may_be(each.loader)
         and each.stmt is not found.inner.stmt
         and _is_in_turn(model, found, each)
-        for each in _looks(model)
+        for each in _looks(model, found.loop.scope)
     )
 
 
-@remembered
-def _looks(model: Model) -> list[Pass]:
+@once_a_program
+def _looks(model: Model, scope: Scope) -> list[Pass]:
     """The passes that may end early, and train nothing."""
     return [
         each
-        for each in passes(model)
+        for each in passes_near(model, scope)
         if not is_test(model.module_of(each.scope))
         and _may_end_early(each)
         and not pass_trains(model, each)

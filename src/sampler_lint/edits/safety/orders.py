@@ -6,13 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.concepts import ITERATES
+from sampler_lint.domain.concepts import ITERATES, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_calls import calls_for, carriers, epoch_samplers
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops
+from sampler_lint.domain.epochs import EpochLoop, loops_over
+from sampler_lint.domain.leaving import hands_on, leaves_items
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.places import goes_by_places
 from sampler_lint.domain.seeds import is_seed_name
-from sampler_lint.edits.safety.leaving import hands_on, leaves_items
 from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
 from sampler_lint.edits.safety.receivers import KEEPS, in_model, rewritten
 from sampler_lint.edits.safety.texts import Changed
@@ -20,6 +19,7 @@ from sampler_lint.edits.safety.values import constructed
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.nodes import (
+    Attr,
     Call,
     Class,
     Expr,
@@ -48,12 +48,12 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
             return f"{place} goes by the places of batches"
     was_told = any(_tells(node) and node not in changed.same for node in changed.old.nodes)
     for call in changed.new.spans:
-        where = in_model(module, changed, call) if _tells(call) else None
-        if where is not None and isinstance(call, ast.Call) and changed.is_altered(call):
-            assert isinstance(call.func, ast.Attribute)
-            values = model.flow.values(expression(call.func.value, *where))
+        owner = _told(call)
+        where = in_model(module, changed, call) if owner is not None else None
+        if owner is not None and where is not None and changed.is_altered(call):
+            values = model.flow.values(expression(owner, *where))
             reason = _kept(model, module, values) or _gone_by(model, values)
-            if reason is None and not was_told:
+            if reason is None and not was_told and _tells(call):
                 reason = reads_epoch_besides(model, values)
             if reason is not None:
                 return reason
@@ -74,6 +74,9 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
             if reason := _gone_by(model, frozenset({made}), has_one_order=True):
                 return reason
         elif made is not None and "shuffle" in written:
+            for value, where in _kept_beside(model).items():
+                if made.may_be(value):
+                    return f"{model.place(*where)} keeps an order"
             for found in _loops_of(model).get(made.site, ()):
                 if _goes_by_order(model, found) or hands_on(model, found):
                     return (
@@ -81,6 +84,14 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
                         " the places of batches"
                     )
     return None
+
+
+def _told(node: ast.AST) -> ast.expr | None:
+    """What a call, or an assignment to its attribute, tells an epoch."""
+    if _tells(node):
+        return node.func.value  # type: ignore[attr-defined, no-any-return]
+    is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    return node.value if is_stored and node.attr == "epoch" else None  # type: ignore[attr-defined]
 
 
 def _tells(node: ast.AST) -> bool:
@@ -91,9 +102,15 @@ def _tells(node: ast.AST) -> bool:
 def _loops_of(model: Model) -> dict[Call | None, list[EpochLoop]]:
     """The loops over epochs by where the loader is built that they go over."""
     found: dict[Call | None, list[EpochLoop]] = {}
-    for loop in epoch_loops(model):
+    for loop in _loops(model):
         found.setdefault(loop.inner.loader.site, []).append(loop)
     return found
+
+
+@remembered
+def _loops(model: Model) -> list[EpochLoop]:
+    """The loops over epochs of all programs, also of those that shard by a sampler of their own."""
+    return list(dict.fromkeys(each for one in model.loaders for each in loops_over(model, one)))
 
 
 @remembered
@@ -103,14 +120,19 @@ def _kept_anywhere(model: Model) -> dict[Value, tuple[Scope, Expr]]:
 
 
 @remembered
+def _kept_beside(model: Model) -> dict[Value, tuple[Scope, Expr]]:
+    """What any file goes over beside all loops."""
+    return {k: v for each in model.modules for k, v in _keeping(model, each, False).items()}
+
+
+@remembered
 def _kept_classes(model: Model) -> dict[Class, tuple[Scope, Expr]]:
     """The classes of the objects that a file goes over beside all loops."""
     found: dict[Class, tuple[Scope, Expr]] = {}
-    for each in model.modules:
-        for value, where in _keeping(model, each, False).items():
-            if isinstance(value, Obj) and isinstance(value.cls, Class):
-                for cls in model.flow.own_mro(value.cls):
-                    found.setdefault(cls, where)
+    for value, where in _kept_beside(model).items():
+        if isinstance(value, Obj) and isinstance(value.cls, Class):
+            for cls in model.flow.own_mro(value.cls):
+                found.setdefault(cls, where)
     return found
 
 
@@ -137,7 +159,9 @@ def _keeping(model: Model, module: Module, in_loops: bool) -> dict[Value, tuple[
         for source, stmt in (*taken, *sources):
             around = (stmt, *stmt.ancestors()) if stmt is not None else ()
             if in_loops or not any(isinstance(each, (For, While)) for each in around):
-                for value in model.flow.values(source):
+                asked = isinstance(source, Attr) and source.name in SAMPLER_ARGUMENTS
+                whole = model.flow.values(source.value) if asked else ()  # type: ignore[attr-defined]
+                for value in (*model.flow.values(source), *whole):
                     if isinstance(value, Obj):
                         found.setdefault(value, (scope, source))
     return found
@@ -160,11 +184,7 @@ def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = Fals
     for found, samplers in _going_by_places(model):
         if not any(sampler.may_be(value) for sampler in samplers for value in told):
             continue
-        if (
-            has_one_order
-            and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits
-            and not goes_by_places(model, found.inner, found.loop)
-        ):
+        if has_one_order and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits:
             continue
         return f"{model.place(found.inner.scope, found.inner.stmt)} goes by the places of batches"
     return None
@@ -174,14 +194,10 @@ def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = Fals
 def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
     return [
         (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
-        for found in epoch_loops(model)
+        for found in _loops(model)
         if _goes_by_order(model, found)
     ]
 
 
 def _goes_by_order(model: Model, found: EpochLoop) -> bool:
-    return (
-        goes_by_places(model, found.inner, found.loop)
-        or is_looked_at(model, found)
-        or leaves_items(model, found)
-    )
+    return is_looked_at(model, found) or leaves_items(model, found)

@@ -179,6 +179,30 @@ def other_init(model: Model, module: Module, changed: Changed) -> str | None:
     return None
 
 
+def stored_over(model: Model, module: Module, changed: Changed) -> str | None:
+    """A class that derives from one in which a fix stores an attribute, and has such a method.
+
+    Nothing can be stored under the name of a property that has no setter.
+    """
+    for node in changed.new.spans:
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+            continue
+        around = changed.new.around(node) if changed.back.get(node) is None else ()
+        made = next((one for one in around if isinstance(one, ast.ClassDef)), None)
+        old = changed.back.get(made) if made is not None else None
+        cls = scope_at(module, old) if isinstance(old, ast.ClassDef) else None
+        if not isinstance(cls, Class):
+            continue
+        for derived in model.flow.subclasses(cls):
+            if derived.method(node.attr) is not None:
+                return f"`{derived.name}` has a method `{node.attr}`"
+        for shown, outline in unread(model, cls.name.encode()):
+            for other, _ in outline.deriving({cls.name}):
+                if node.attr in other.methods:
+                    return f"{shown}:{other.row} has a method `{node.attr}`"
+    return None
+
+
 def _made_by_type(model: Model, module: Module) -> Place | None:
     """A place in the program where ``type(name, bases, namespace)`` makes a class."""
     program = model.project.program_of(module)

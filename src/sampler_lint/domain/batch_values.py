@@ -1,46 +1,41 @@
-"""Whether a turn of an epoch loop leaves more of what it has read than training makes of it.
-
-Asked the other way round than for a list of harms: what a turn reads may go into the model, into
-sums, and into what the turn itself makes anew. An item, or a list of items, that outlives the turn
-(kept, or written to a file) has a place there which another order gives to another sample; and so
-has what lasts and is taken by the number of a batch. All that is not known to be of the former
-kind is of the latter.
-"""
+"""What the values of a turn of an epoch loop have to do with the order of its batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import builtins
 from enum import Enum
 from typing import NamedTuple
 
-from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.values import Ext, Lit, Obj
 from sampler_lint.domain.concepts import (
     ASKS_KIND,
-    EPOCH,
-    GENERATORS,
     ITERATES,
-    LOGS,
     LOOKS,
     SAMPLER_ARGUMENTS,
-    SEEDS_ONE,
-    WRITES,
 )
-from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.passes import loops_of, passes
-from sampler_lint.domain.places import called, counts
-from sampler_lint.domain.steps import is_step, steps
-from sampler_lint.edits.safety.names import is_builtin
-from sampler_lint.edits.safety.parts import deep, flat, parts, sources
+from sampler_lint.domain.parts import (
+    asks_scope,
+    called,
+    counts,
+    counts_up,
+    deep,
+    flat,
+    gives_what_lasts,
+    is_part,
+    remembers,
+    sources,
+    value_of,
+)
+from sampler_lint.domain.passes import passes_near
+from sampler_lint.domain.programs import once_a_program
 from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.navigation import (
     binder_of,
     children,
     expressions,
-    leaves,
-    leftmost,
     nodes_in,
     owner_of,
     self_class,
@@ -53,37 +48,28 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Bin,
     Call,
+    Choice,
     Comp,
     Compare,
     Const,
     Expr,
-    ExprStmt,
     For,
     Function,
-    If,
     Index,
     Loop,
     Map,
-    ModuleFacts,
     Name,
     Scope,
     Seq,
     Stmt,
-    Text,
     While,
     With,
-    Yield,
     dotted,
     last_name,
 )
 
 
-def hands_on(model: Model, found: EpochLoop) -> bool:
-    """Whether a pass goes by what the batch before was."""
-    return _Turn(model, found.inner.loader, found.inner.scope, {}, 0).hands_on()
-
-
-class _Kind(Enum):
+class Kind(Enum):
     """What a value has to do with the order in which a turn has read its samples."""
 
     ITEM = "of a batch as it was read"
@@ -93,22 +79,27 @@ class _Kind(Enum):
     PLACE = "what lasts, at the place of such a number"
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
     """What a function gives back for what it is given."""
 
-    kind: _Kind | None
-    listed: _Kind | None
+    kind: Kind | None
+    listed: Kind | None
     is_of_samples: bool
     harm: bool
 
 
-_OF_BATCH = frozenset({_Kind.ITEM, _Kind.MADE})
-_NUMBERS = frozenset({_Kind.NUMBER, _Kind.REST, _Kind.PLACE})
+OF_BATCH = frozenset({Kind.ITEM, Kind.MADE})
+NUMBERS = frozenset({Kind.NUMBER, Kind.REST, Kind.PLACE})
+#: What gives one number, and what gives the names of a scope and their values.
+NUMBERS_OF = frozenset({"float", "int", "item", "len", "size"})
+_SCOPES = frozenset({"globals", "locals"})
 #: By which a list gets one more at a place of its own, and a set one that has none.
-_APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
-_ADDS = frozenset({"add", "update"})
+APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
+ADDS = frozenset({"add", "update"})
 _TAKES = frozenset({"pop", "popleft"})
-_JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
+#: What makes of a batch a number, or something else that compares by its value.
+_FIGURES = frozenset({"float", "hash", "int", "item", "repr", "str", "tolist", "tuple"})
+JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 #: What is known of a batch without looking at its samples.
 _SHAPES = frozenset(
     {"bool", "id", "len", "device", "dim", "dtype", "ndim", "numel", "shape", "size"}
@@ -117,40 +108,11 @@ _SHAPES = frozenset(
 _SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std", "sum", "var"})
 
 
-def leaves_items(model: Model, found: EpochLoop) -> bool:
-    """Whether a turn leaves items to what comes after it, or goes by their numbers."""
-    loop, inner = found.loop, found.inner
-    if any(_seeds_alike(call, loop) for call in loop.scope.calls_in(loop)):
-        return True
-    if _keeps_what_it_is_given(model, loop.scope.module):
-        return True
-    return any(
-        _Turn(
-            *(model, inner.loader, scope, {}, 0),
-            loop=loop if scope is loop.scope else None,
-        ).leaves_any()
-        for scope in found.scopes
-    )
-
-
-def _seeds_alike(call: Call, loop: Loop) -> bool:
-    """Whether each turn draws the same, batch by batch: it seeds with what is no epoch."""
-    seeds = SEEDS_ONE.is_call(call) or (GENERATORS.is_call(call) and call.args)
-    if not seeds or call.stmt is None or call.stmt.block is not loop.body:
-        return False
-    turn = {dotted(p) for p in walk(loop.target)} - {None} if isinstance(loop, For) else set()
-    parts = [part for arg in call.args for part in walk(arg.value)]
-    return not any(
-        dotted(part) in turn or (isinstance(part, (Attr, Name)) and EPOCH.names(part))
-        for part in parts
-    )
-
-
-@remembered
-def _passing(model: Model) -> dict[Obj, set[Scope]]:
-    """In which functions each loader is gone over."""
+@once_a_program
+def _passing(model: Model, scope: Scope) -> dict[Obj, set[Scope]]:
+    """In which functions of a program each loader is gone over."""
     found: dict[Obj, set[Scope]] = {}
-    for each in passes(model):
+    for each in passes_near(model, scope):
         found.setdefault(each.loader, set()).add(each.scope)
     return found
 
@@ -166,23 +128,7 @@ def _bound_within(_model: Model, scope: Scope) -> dict[Comp, list[tuple[str, boo
     return found
 
 
-@remembered
-def _keeps_what_it_is_given(model: Model, module: ModuleFacts) -> bool:
-    """Whether a function of a file that nobody in it calls keeps the items it may be given."""
-    return any(_Turn(model, None, *each, 0).leaves_any() for each in _handed_over(model, module))
-
-
-def _handed_over(model: Model, module: ModuleFacts) -> Iterator[tuple[Function, dict[str, _Kind]]]:
-    """The functions of a file that nobody in it calls: what they are given may be any item."""
-    for scope in module.scopes:
-        if isinstance(scope, Function) and (scope.name == "forward" or scope.cls is None):
-            params = scope.params[1:] if scope.cls is not None else scope.params
-            is_plain = all(param.default is None for param in params)
-            if is_plain and not scope.loops and not model.flow.callers(scope):
-                yield scope, {param.name: _Kind.ITEM for param in params}
-
-
-class _Turn:
+class Values:
     """What one scope does, in a turn or in what a turn calls, with what it is given or reads."""
 
     def __init__(
@@ -190,18 +136,22 @@ class _Turn:
         model: Model,
         loader: Obj | None,
         scope: Scope,
-        given: dict[str, _Kind],
+        given: dict[str, Kind],
         depth: int,
         *,
         loop: Loop | None = None,
         lasting: frozenset[str] = frozenset(),
-        lists: dict[str, _Kind] | None = None,
+        lists: dict[str, Kind] | None = None,
+        turn: frozenset[str] = frozenset(),
+        reset: frozenset[str] | None = None,
     ) -> None:
+        self.reset = reset
+        """The attributes that a turn makes anew, if that is known."""
         self.model, self.loader, self.scope, self.depth = model, loader, scope, depth
         self.loop, self.lasting = loop, lasting
         self.kinds = dict(given)
         """The kinds of the variables."""
-        self.lists: dict[str, _Kind] = dict(lists or {})
+        self.lists: dict[str, Kind] = dict(lists or {})
         """Those that hold the items of a pass, one after the other."""
         self.joined: set[str] = {*self.lists}
         """Those of them that are no list of losses or the like: they hold what each sample gave."""
@@ -213,15 +163,37 @@ class _Turn:
             for part in (nodes_in(self.stmts) if within else ())
             if isinstance(part, Comp) and part in within
         ]
-        self.turn = {dotted(p) for p in walk(loop.target)} if isinstance(loop, For) else set()
-        self._lists: dict[Call, _Kind | None] = {}
+        self.turn: set[str | None] = {*turn}
+        if isinstance(loop, For):
+            self.turn |= {dotted(p) for p in walk(loop.target)}
+        self._lists: dict[Call, Kind | None] = {}
         self._joins: set[Call] = set()
-        self.passing = _passing(model).get(loader, set()) if loader is not None else set()
-        self._results: dict[tuple[Call, tuple[tuple[str, _Kind], ...]], _Kind | None] = {}
+        self.passing = _passing(model, scope).get(loader, set()) if loader is not None else set()
+        self._results: dict[tuple[Call, tuple[tuple[str, Kind], ...]], Kind | None] = {}
+        self._aliases: dict[str, list[Expr]] = {}
+        for stmt in self.stmts:
+            value = stmt.value if isinstance(stmt, Assign) else None
+            if isinstance(stmt, Assign) and (is_part(value) or asks_scope(value)):
+                for each in filter(None, map(dotted, stmt.targets)):
+                    self._aliases.setdefault(each, []).append(stmt.value)
+        self.figures: set[str] = set()
+        """Those that have a number, or the like, that is worked out of a batch as it was read."""
         self.harm = False
         self.fresh = self._made_anew()
         self.carried = self._read_first() & self.fresh
         """Those of them that still have the value of another turn where they are read."""
+        self.by_turn = (
+            {
+                dotted(each)
+                for stmt in self.stmts
+                if isinstance(stmt, Assign) and {*map(dotted, walk(stmt.value))} & self.turn
+                for each in stmt.targets
+            }
+            | self.turn
+            | self.carried
+        )
+        """Those whose value goes by the number of the turn, or by the turn before."""
+        self.by_turn.discard(None)
         before: tuple[int, ...] = ()
         while before != (now := (len(self.kinds), len(self.lists), len(self.joined))):
             before = now
@@ -266,7 +238,7 @@ class _Turn:
 
     # -- what a value is
 
-    def kind(self, expr: Expr) -> _Kind | None:
+    def kind(self, expr: Expr) -> Kind | None:
         """What an expression has to do with the order; None if nothing is known to."""
         name = dotted(expr)
         if name is not None and name in self.kinds:
@@ -281,28 +253,30 @@ class _Turn:
             return self._together([self.kind(each) for each in expr.elements])
         found = [self.kind(each) for each in children(expr)]
         asks_among = isinstance(expr, Compare) and {*expr.ops} & {"In", "NotIn"}
-        if asks_among and _Kind.NUMBER in found[:1] and self.lasts(children(expr)[1]):
-            return _Kind.PLACE
+        if asks_among and Kind.NUMBER in found[:1] and self.lasts(children(expr)[1]):
+            return Kind.PLACE
         kind = self._together(found)
         if isinstance(expr, Bin) and expr.op == "Mod":
             size = expr.right if isinstance(expr.right, Call) else None
             if size is not None and any(map(self._gives_batches, size.positional)):
-                return _Kind.NUMBER  # of all steps, what is left by the length of a pass
-            if kind is _Kind.NUMBER:
-                return _Kind.REST
+                return Kind.NUMBER  # of all steps, what is left by the length of a pass
+            if kind is Kind.NUMBER:
+                return Kind.REST
+        if isinstance(expr, Bin) and expr.op != "Mod":
+            self.harm |= {Kind.ITEM, Kind.NUMBER} <= {*found}
         if isinstance(expr, (Bin, Compare)):
-            self.harm |= _Kind.PLACE in found and bool({*found} & _OF_BATCH)
+            self.harm |= Kind.PLACE in found and bool({*found} & OF_BATCH)
             self.harm |= self._is_beside(children(expr))
         return kind
 
-    def _together(self, found: list[_Kind | None]) -> _Kind | None:
-        order = (_Kind.MADE, _Kind.ITEM, _Kind.PLACE, _Kind.NUMBER, _Kind.REST)
+    def _together(self, found: list[Kind | None]) -> Kind | None:
+        order = (Kind.MADE, Kind.ITEM, Kind.PLACE, Kind.NUMBER, Kind.REST)
         return next((kind for kind in order if kind in found), None)
 
-    def _over(self, iters: list[Expr]) -> _Kind | None:
+    def _over(self, iters: list[Expr]) -> Kind | None:
         """What a comprehension goes over: the loader, or what was read of it."""
         if any(self._gives_batches(part) for each in iters for part in walk(each)):
-            return _Kind.ITEM
+            return Kind.ITEM
         return self._together([self.kind(each) or self.list_of(each) for each in iters])
 
     def _gives_batches(self, expr: Expr) -> bool:
@@ -311,51 +285,56 @@ class _Turn:
         is_named = isinstance(expr, (Call, Attr, Name))
         return is_named and self.loader in self.model.flow.values(expr)
 
-    def _of_entry(self, expr: Index) -> _Kind | None:
+    def _of_entry(self, expr: Index) -> Kind | None:
         key, held = self.kind(expr.key), self.kind(expr.value)
+        is_place = key in {Kind.NUMBER, Kind.PLACE}
         names = {dotted(part) for part in walk(expr.key)} - {None}
-        if key is _Kind.NUMBER and held is None and not names & self.turn:
-            return _Kind.PLACE if self.lasts(expr.value) else None
-        return held or (_Kind.ITEM if key is _Kind.ITEM else None)
+        if is_place and held is None and not names & self.turn:
+            return Kind.PLACE if self.lasts(expr.value) else None
+        return held or (Kind.ITEM if key is Kind.ITEM else None)
 
-    def _of_call(self, call: Call) -> _Kind | None:
+    def _of_call(self, call: Call) -> Kind | None:
         name = last_name(call.func)
         if name == "next" and self._steps_through(call):
-            return _Kind.PLACE
+            return Kind.PLACE
         if name in _TAKES and isinstance(call.func, Attr) and self._was_listed(call.func.value):
-            return _Kind.PLACE
+            return Kind.PLACE
         args = [self.kind(arg.value) for arg in call.args]
+        if Kind.PLACE in [self.list_of(arg.value) for arg in call.args]:
+            args.append(Kind.PLACE)
         owner = self.kind(call.func.value) if isinstance(call.func, Attr) else None
         if ASKS_KIND.is_call(call) or name in _SHAPES:
             return None
         if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
             return None
         callees = called(self.model, call) if self.depth < DEEPEST_CALLS else []
-        if {*args} & _OF_BATCH and self.kind(call.func) in _NUMBERS:
+        if {*args} & OF_BATCH and self.kind(call.func) in NUMBERS:
             self.harm = True  # what is done with a batch hangs on its number
         has_lists = any(self.list_of(arg.value) is not None for arg in call.args)
+        if Kind.NUMBER in args and any(map(remembers, callees)):
+            return Kind.PLACE
         if callees and (any(args) or has_lists or owner or self.passing.intersection(callees)):
             return self._together([self._result(call, each) for each in callees])
         if any(each.declared for each in callees) and not any(args):
-            return _Kind.NUMBER  # it counts for itself
-        if isinstance(call.func, Attr) and _Kind.NUMBER in args and self.lasts(call.func.value):
-            return _Kind.PLACE
+            return Kind.NUMBER  # it counts for itself
+        if isinstance(call.func, Attr) and Kind.NUMBER in args and self.lasts(call.func.value):
+            return Kind.PLACE
         if ITERATES.is_call(call) and any(self._gives_batches(arg.value) for arg in call.args):
-            return _Kind.ITEM
+            return Kind.ITEM
         if owner is not None:
             return self._together([owner, *args])
         kind = self._together(args)
         is_function = self._is_function(call)
-        self.harm |= _Kind.PLACE in args and bool({*args} & _OF_BATCH)
+        self.harm |= Kind.PLACE in args and bool({*args} & OF_BATCH)
         self.harm |= self._is_beside([arg.value for arg in call.args])
-        if kind in _OF_BATCH and not is_function:
-            return _Kind.MADE
-        return kind if kind in _OF_BATCH or is_function else None
+        if kind in OF_BATCH and not is_function:
+            return Kind.MADE
+        return kind if kind in OF_BATCH or is_function else None
 
     def _is_function(self, call: Call) -> bool:
         """Whether a call makes a value of its arguments as they are, and learns nothing."""
         if isinstance(call.func, Name) and binder_of(self.scope, call.func.id) is None:
-            return is_builtin(call.func.id)
+            return hasattr(builtins, call.func.id)
         values = self.model.flow.values(call.func)
         owners = self.model.flow.values(call.func.value) if isinstance(call.func, Attr) else ()
         return bool(values) and all(isinstance(value, Ext) for value in (*values, *owners))
@@ -382,10 +361,11 @@ class _Turn:
         if not begun and isinstance(taking, Name) and (owner := owner_of(taking)) is not None:
             if self._was_listed(taking):
                 return True
-            begun = [bound.value for bound in owner.bindings.get(taking.id, ()) if bound.value]
+            begun = [*filter(None, map(value_of, owner.bindings.get(taking.id, ())))]
             held = [part for each in begun for part in (*sources(each), *walk(each))]
             lists = [part for part in held if isinstance(part, (Seq, Comp))]
-            return bool(lists) and not any(map(self._is_loader, held))
+            is_loader = any(map(self._is_loader, held))
+            return any(map(counts_up, held)) or (bool(lists) and not is_loader)
         names = [part for each in begun for part in sources(each) if self.lasts(part)]
         return bool(names) and not any(map(self._is_loader, names))
 
@@ -399,14 +379,22 @@ class _Turn:
             for part in (walk(bound.value) if bound.value is not None else ())
         )
 
-    def _result(self, call: Call, callee: Function) -> _Kind | None:
+    def _result(self, call: Call, callee: Function) -> Kind | None:
         """What a function of the program gives for what it is given here; what it does is seen."""
-        given: dict[str, _Kind] = {}
+        given: dict[str, Kind] = {}
         lasting: set[str] = set()
-        lists: dict[str, _Kind] = {}
+        turn: set[str] = set()
+        lists: dict[str, Kind] = {}
         for param in callee.params:
             value = passed(callee, param, call)
-            if isinstance(value, Expr):
+            spread = [a.value for a in call.args if a.stars or param.kind == "vararg"]
+            if {*map(self.kind, spread)} & OF_BATCH and (value is None or param.kind == "vararg"):
+                given[param.name] = Kind.ITEM
+            if isinstance(value, Expr) and {*map(dotted, walk(value))} & self.by_turn:
+                turn.add(param.name)
+            if value is MISSING and isinstance(param.default, (Map, Seq)):
+                lasting.add(param.name)
+            elif isinstance(value, Expr):
                 if (listed := self.list_of(value)) is not None:
                     lists[param.name] = listed
                 elif (kind := self.kind(value)) is not None:
@@ -419,14 +407,17 @@ class _Turn:
             self._results[key] = None
             has_loader = any(self._gives_batches(arg.value) for arg in call.args)
             loader = self.loader if makes_pass or has_loader else None
-            known: dict[object, _Given] = self.model.memo.setdefault(_Given, {})
-            asked = callee, loader, key[1], frozenset(lasting), frozenset(lists), self.depth
+            known: dict[object, Given] = self.model.memo.setdefault(Given, {})
+            sets = frozenset(lasting), frozenset(lists), frozenset(turn)
+            asked = callee, loader, key[1], *sets, self.reset, self.depth
             if asked not in known:
-                known[asked] = _Given(None, None, False, False)
-                inner = _Turn(
+                known[asked] = Given(None, None, False, False)
+                inner = type(self)(
                     *(self.model, loader, callee, given, self.depth + 1),
                     lasting=frozenset(lasting),
                     lists=lists,
+                    turn=frozenset(turn),
+                    reset=self.reset,
                 )
                 known[asked] = inner.given_back()
             said = known[asked]
@@ -437,28 +428,32 @@ class _Turn:
                 self._joins |= {call} if said.is_of_samples else set()
         return self._results.get(key)
 
-    def given_back(self) -> _Given:
+    def given_back(self) -> Given:
         """What a function gives back, and whether it leaves items elsewhere."""
         harm = self.leaves_any()
         returns = self.scope.returns
         values = [each.value for each in returns if each.value is not None]
         lists = [each for each in values if self.list_of(each) is not None]
-        return _Given(
+        return Given(
             self._together([*map(self.kind, values)]),
             self.list_of(lists[0]) if lists else None,
             any(map(self.is_of_samples, lists)),
             harm,
         )
 
+    def leaves_any(self) -> bool:
+        """Whether something that was read, and not only a sum of it, outlives the turn."""
+        raise NotImplementedError
+
     # -- what holds what
 
-    def list_of(self, expr: Expr) -> _Kind | None:
+    def list_of(self, expr: Expr) -> Kind | None:
         """What is listed in an expression, item by item, in the order in which it was read."""
         name = dotted(expr)
         if name is not None and name in self.lists:
             return self.lists[name]
         if isinstance(expr, Comp) and expr.kind != "GeneratorExp":
-            return self.kind(expr) if self._over(expr.iters) in _OF_BATCH else None
+            return self.kind(expr) if self._over(expr.iters) in OF_BATCH else None
         if isinstance(expr, (Bin, Map, Seq)):
             return self._together([self.list_of(each) for each in children(expr)])
         if isinstance(expr, Call):
@@ -479,39 +474,54 @@ class _Turn:
         """Whether a list has something of each sample, as it was read or as it came out."""
         kind = self.list_of(expr)
         joins = any(
-            isinstance(part, Call) and (last_name(part.func) in _JOINS or part in self._joins)
+            isinstance(part, Call) and (last_name(part.func) in JOINS or part in self._joins)
             for part in walk(expr)
         )
-        return kind is _Kind.ITEM or (kind is not None and (joins or self._is_joined(expr)))
+        return kind is Kind.ITEM or (kind is not None and (joins or self._is_joined(expr)))
 
     def _is_joined(self, expr: Expr) -> bool:
         return any(dotted(part) in self.joined for part in walk(expr))
 
     def lasts(self, expr: Expr) -> bool:
         """Whether what an expression names outlives the turn: nobody makes it anew."""
-        while isinstance(expr, (Index, Call)):
-            owner = expr.value if isinstance(expr, Index) else expr.func
-            if isinstance(expr, Call):
-                if not isinstance(owner, Attr):
-                    return False
-                owner = owner.value
-            expr = owner
+        if isinstance(expr, Choice):
+            return any(map(self.lasts, expr.options))
+        while isinstance(expr, Call) or dotted(expr) is None:
+            if isinstance(expr, Call) and isinstance(expr.func, Name):
+                # A part of what it is given, or what the function itself does not make anew.
+                is_builtin = binder_of(self.scope, expr.func.id) is None
+                callees = self.model.flow.callees(expr)
+                given = [arg.value for arg in expr.args] if is_builtin else []
+                return (
+                    expr.func.id in _SCOPES
+                    or any(map(self.lasts, given))
+                    or any(map(gives_what_lasts, callees))
+                )
+            owner = expr.func if isinstance(expr, Call) else expr
+            if not isinstance(owner, (Attr, Index)):
+                return False
+            expr = owner.value
         name = dotted(expr)
         if name in self.kinds:
-            return self.kinds[name] is _Kind.PLACE
-        if name is None or name in self.lists or name in self.fresh:
+            return self.kinds[name] is Kind.PLACE
+        if name is None or name in self.lists:
             return False
+        if name in self.fresh:
+            # Another name of what lasts is nothing new.
+            same = self._aliases.pop(name, [])
+            found = any(map(self.lasts, same))
+            self._aliases[name] = same
+            return found
         if isinstance(expr, Attr) and (cls := self_class(expr.value)) is not None:
-            return not any(
-                isinstance(store.target, Attr) and store.target.name == expr.name
-                for method in cls.methods
-                for store in method.stores
-                if method.name != "__init__"
-            )
+            others = (each for each in cls.methods if each.name != "__init__")
+            stored = (each.target for method in others for each in method.stores)
+            if self.reset is not None:
+                return expr.name not in self.reset
+            return all(getattr(each, "name", None) != expr.name for each in stored)
         root = name.partition(".")[0]
         if self.loop is None and isinstance(self.scope, Function):
             if any(param.name == root for param in self.scope.params):
-                return root in self.lasting
+                return root in self.lasting or name == self.scope.self_name
             return root not in self.scope.bindings
         return True
 
@@ -525,7 +535,7 @@ class _Turn:
             elif isinstance(stmt, While) and stmt is not self.loop:
                 for each in statements(stmt.body):
                     if isinstance(each, AugAssign) and isinstance(each.value, Const):
-                        self._give(each.target, _Kind.NUMBER)
+                        self._give(each.target, Kind.NUMBER)
             elif isinstance(stmt, Assign):
                 for target in stmt.targets:
                     if isinstance(target, Seq) and isinstance(stmt.value, Seq):
@@ -535,46 +545,48 @@ class _Turn:
                         self._assign(target, stmt.value)
             elif isinstance(stmt, AugAssign) and self._is_list(stmt.target):
                 kind = self.kind(stmt.value)
-                self._list(stmt.target, kind if kind in _OF_BATCH else None, is_joined=True)
+                self._list(stmt.target, kind if kind in OF_BATCH else None, is_joined=True)
         for comp, kind in ((comp, self._over(comp.iters)) for comp in self.comps):
             for name, is_first in _bound_within(self.model, self.scope)[comp] if kind else ():
                 is_number = is_first and any(map(counts, comp.iters))
-                self.kinds.setdefault(name, _Kind.NUMBER if is_number else kind or _Kind.ITEM)
+                self.kinds.setdefault(name, Kind.NUMBER if is_number else kind or Kind.ITEM)
         for call in self.calls:
             if isinstance(call.func, Attr) and call.func.name == "update":
                 kinds = {self.kind(arg.value) for arg in call.args}
-                is_digest = kinds == {_Kind.ITEM} and not self.model.flow.callees(call)
+                is_digest = kinds == {Kind.ITEM} and not self.model.flow.callees(call)
                 if is_digest and dotted(call.func.value) in self.fresh:
-                    self._list(call.func.value, _Kind.ITEM, is_joined=True)
-            if isinstance(call.func, Attr) and call.func.name in _APPENDS | {"add"}:
+                    self._list(call.func.value, Kind.ITEM, is_joined=True)
+            if isinstance(call.func, Attr) and call.func.name in APPENDS | {"add"}:
                 for arg in call.args:
                     kind = self.kind(arg.value)
-                    if kind in _OF_BATCH and dotted(call.func.value) in self.fresh:
+                    kept = kind in OF_BATCH or kind is Kind.PLACE
+                    owner = call.func.value
+                    if kept and dotted(owner) in self.fresh and not self.lasts(owner):
                         self._list(call.func.value, kind, is_joined=call.func.name == "extend")
 
     def _go_over(self, loop: For) -> None:
         """Find what a loop gives its variables, and what changes from batch to batch besides."""
         source, target = loop.iter, loop.target
         is_pass = any(map(self._gives_batches, walk(source)))
-        kind = _Kind.ITEM if is_pass else self.kind(source) or self.list_of(source)
+        kind = Kind.ITEM if is_pass else self.kind(source) or self.list_of(source)
         if kind is None:
             return
         if counts(source) and isinstance(target, Seq):
-            self._give(target.items[0], _Kind.NUMBER)
+            self._give(target.items[0], Kind.NUMBER)
             source = source.positional[0] if isinstance(source, Call) else source
             target = target.items[-1]
         if isinstance(source, Call) and last_name(source.func) == "zip" and isinstance(target, Seq):
             for each, part in zip(source.positional, target.items, strict=False):
-                is_ours = any(map(self._gives_batches, walk(each))) or self.kind(each) in _OF_BATCH
+                is_ours = any(map(self._gives_batches, walk(each))) or self.kind(each) in OF_BATCH
                 own = self.kind(each)
                 if is_ours or self._is_loader(each) or self.list_of(each):
-                    self._give(part, own if own in _OF_BATCH else _Kind.ITEM)
-                elif any(map(self.lasts, sources(each))):
-                    self._give(part, _Kind.PLACE)
+                    self._give(part, own if own in OF_BATCH else Kind.ITEM)
+                elif isinstance(each, (Const, Seq)) or any(map(self.lasts, sources(each))):
+                    self._give(part, Kind.PLACE)
         else:
             self._give(target, kind)
         if is_pass:
-            changed: dict[str, list[_Kind | None]] = {}
+            changed: dict[str, list[Kind | None]] = {}
             for stmt in statements(loop.body):
                 targets = stmt.targets if isinstance(stmt, Assign) else []
                 if isinstance(stmt, AugAssign):
@@ -582,8 +594,6 @@ class _Turn:
                 for part in targets:
                     if (name := dotted(part)) and isinstance(stmt, (Assign, AugAssign)):
                         changed.setdefault(name, []).append(self.kind(stmt.value))
-                        if isinstance(stmt, AugAssign) and self._is_weighted(stmt.value):
-                            self._give(part, _Kind.ITEM)
             before = {
                 dotted(part)
                 for stmt in self.stmts
@@ -592,12 +602,7 @@ class _Turn:
             }
             for name, kinds in changed.items():
                 if name in before and not any(kinds):
-                    self.kinds.setdefault(name, _Kind.NUMBER)
-
-    def _is_weighted(self, expr: Expr) -> bool:
-        """Whether the number of a batch says how much its items count."""
-        kinds = {self.kind(part) for part in walk(expr)}
-        return _Kind.NUMBER in kinds and _Kind.ITEM in kinds and _Kind.MADE not in kinds
+                    self.kinds.setdefault(name, Kind.NUMBER)
 
     def _is_loader(self, expr: Expr) -> bool:
         """Whether it is another loader, of which it is known what orders it."""
@@ -622,169 +627,38 @@ class _Turn:
             for stmt in self.stmts
         )
 
+    def is_figure(self, expr: Expr) -> bool:
+        """Whether it is a number or the like of a batch as it was read, and no batch."""
+        if dotted(expr) in self.figures:
+            return True
+        if self.kind(expr) is not Kind.ITEM:
+            return False
+        if isinstance(expr, Call) and last_name(expr.func) in _FIGURES:
+            return True
+        inner = expr.elements if isinstance(expr, Comp) else children(expr)
+        if isinstance(expr, Call):
+            inner = [arg.value for arg in expr.args]
+            inner += [expr.func.value] if isinstance(expr.func, Attr) else []
+        batches = [each for each in inner if self.kind(each) is Kind.ITEM]
+        return bool(batches) and all(map(self.is_figure, batches))
+
     def _assign(self, target: Expr, value: Expr) -> None:
+        if (name := dotted(target)) is not None and self.is_figure(value):
+            self.figures.add(name)
         if (listed := self.list_of(value)) is not None:
             self._list(target, listed, is_joined=self.is_of_samples(value))
         elif (kind := self.kind(value)) is not None:
             self._give(target, kind)
 
-    def _list(self, target: Expr, kind: _Kind | None, *, is_joined: bool) -> None:
+    def _list(self, target: Expr, kind: Kind | None, *, is_joined: bool) -> None:
         name = dotted(target)
         if name is not None and kind is not None:
-            if self.lists.get(name) is not _Kind.ITEM:
+            if self.lists.get(name) is not Kind.ITEM:
                 self.lists[name] = kind
             if is_joined:
                 self.joined.add(name)
 
-    def _give(self, target: Expr, kind: _Kind) -> None:
+    def _give(self, target: Expr, kind: Kind) -> None:
         for part in flat(target):
             if (name := dotted(part)) is not None and name not in self.turn:
                 self.kinds.setdefault(name, kind)
-
-    def leaves_any(self) -> bool:
-        """Whether something that was read, and not only a sum of it, outlives the turn."""
-        kept: set[_Kind | None] = set()
-        for call in self.calls:
-            self.kind(call)
-            kept |= self._kept(call)
-            if self._writes(call) or self._tells_others(call):
-                return True
-        # Who keeps the samples beside what was made of each relies on no order.
-        if _Kind.ITEM in kept and _Kind.MADE not in kept:
-            return True
-        for stmt in self.stmts:
-            if isinstance(stmt, (Assign, AugAssign)):
-                self.kind(stmt.value)
-                targets = stmt.targets if isinstance(stmt, Assign) else [stmt.target]
-                if any(self._is_kept(each, stmt) for each in targets):
-                    return True
-            elif isinstance(stmt, If):
-                if self.kind(stmt.test) is _Kind.PLACE or self._splits(stmt):
-                    return True
-            elif self.loop is not None and any(map(self.hands_out, deep([*expressions(stmt)]))):
-                return True
-        return self.harm or bool(self.carried & self.lists.keys())
-
-    def hands_out(self, part: Expr) -> bool:
-        """Whether a turn hands out a list, or a pass before it is read."""
-        value = part.value if isinstance(part, Yield) and not part.delegates else None
-        return value is not None and (
-            self.list_of(value) is not None
-            or any(isinstance(one, Call) and last_name(one.func) == "iter" for one in walk(value))
-            or (isinstance(value, Comp) and self._over(value.iters) is not None)
-        )
-
-    def hands_on(self) -> bool:
-        """Whether a pass reads what it has kept of the batch before."""
-        for loop in self.stmts:
-            if not isinstance(loop, For) or not any(map(self._gives_batches, walk(loop.iter))):
-                continue
-            for stmt in statements(loop.body):
-                targets = stmt.targets if isinstance(stmt, Assign) else []
-                if isinstance(stmt, Assign) and self.kind(stmt.value) is _Kind.ITEM:
-                    names = {dotted(each) for each in targets} - {None}
-                    above = [each for each in statements(loop.body) if each.order < stmt.order]
-                    if any(dotted(part) in names for part in nodes_in(above)):
-                        return True
-        return False
-
-    def _is_kept(self, target: Expr, stmt: Assign | AugAssign) -> bool:
-        kind = self.kind(stmt.value)
-        if isinstance(target, Index):
-            if self.kind(target.key) in _OF_BATCH:
-                return False  # the samples say themselves whose place it is
-            return self.lasts(target.value) and (
-                kind is _Kind.ITEM or self.is_of_samples(stmt.value)
-            )
-        made = last_name(stmt.value.func) if isinstance(stmt.value, Call) else None
-        is_left = self.list_of(stmt.value) is not None
-        is_left |= kind is _Kind.ITEM and made not in {"iter", "next"}
-        if isinstance(stmt, Assign):
-            goes_on = any(dotted(part) == dotted(target) for part in walk(stmt.value))
-            is_mean = isinstance(stmt.value, Bin) and goes_on and self.list_of(stmt.value) is None
-            return is_left and not is_mean and dotted(target) in self.carried
-        if not self.lasts(target) or not is_left:
-            return False
-        is_text = isinstance(stmt.value, (Comp, Seq, Text))
-        own = [v for v in self.model.flow.values(target) if isinstance(v, Obj)]
-        return is_text or bool(own) or self.list_of(stmt.value) is not None
-
-    def _kept(self, call: Call) -> set[_Kind | None]:
-        """What is given, item by item or as a list of them, to something that lasts."""
-        func = call.func
-        if not isinstance(func, Attr):
-            return set()
-        if func.name.endswith("_") and self.lasts(leftmost(call)):
-            # torch changes in place what a name with a line at its end says.
-            return {_Kind.ITEM for arg in call.args if self.is_of_samples(arg.value)}
-        if func.name not in _APPENDS | _ADDS:
-            return set()
-        if self.model.flow.callees(call) or not self.lasts(func.value):
-            return set()
-        args = [arg.value for arg in call.args]
-        if any(map(self.is_of_samples, args)):
-            return {_Kind.ITEM}
-        if func.name in _ADDS and not self._is_in_part(call):
-            return set()
-        return {*map(self.kind, args)}
-
-    def _tells_others(self, call: Call) -> bool:
-        """Whether something else than what learns is told an item, and nothing comes back."""
-        if not isinstance(call.stmt, ExprStmt) or call.stmt.value is not call:
-            return False
-        kinds = {self.kind(part) for arg in call.args for part in walk(arg.value)}
-        if _Kind.ITEM not in kinds or _Kind.MADE in kinds or LOGS.is_call(call):
-            return False
-        func = call.func
-        if not isinstance(func, Attr) or called(self.model, call) or is_step(self.model, call):
-            return False
-        if func.name in _APPENDS | _ADDS or WRITES.is_call(call) or self.kind(func.value):
-            return False
-        owner = dotted(func.value)
-        learns = (one for one in self.calls if isinstance(one.func, Attr))
-        return not any(
-            dotted(one.func.value) == owner and is_step(self.model, one)  # type: ignore[attr-defined]
-            for one in learns
-        )
-
-    def _writes(self, call: Call) -> bool:
-        """Whether items are written to a file in each turn, at places of their own."""
-        to_file = call.keyword("file") is not None and LOGS.is_call(call)
-        if not (to_file or WRITES.is_call(call)) or self._is_in_one_turn(call):
-            return False
-        args = [arg.value for arg in call.args if arg.keyword != "file"]
-        kinds = {self.kind(part) for each in args for part in walk(each)}
-        if any(map(self.is_of_samples, args)):
-            return True
-        return _Kind.ITEM in kinds and _Kind.MADE not in kinds
-
-    def _is_in_part(self, call: Call) -> bool:
-        """Whether not each batch of a pass comes to a call."""
-        around = call.stmt.ancestors() if call.stmt is not None else ()
-        tests = [each.test for each in around if isinstance(each, If)]
-        return any(self.kind(test) not in _OF_BATCH for test in tests)
-
-    def _is_in_one_turn(self, call: Call) -> bool:
-        around = call.stmt.ancestors() if call.stmt is not None else ()
-        return any(EPOCH.is_mentioned(each.test) for each in around if isinstance(each, If))
-
-    def _splits(self, stmt: If) -> bool:
-        """Whether the number of a batch says if it is trained on, or used for something else."""
-        if self.kind(stmt.test) not in _NUMBERS or EPOCH.is_mentioned(stmt.test):
-            return False
-        around = next(iter(loops_of(stmt)), None)
-        is_pass = isinstance(around, For) and any(map(self._gives_batches, walk(around.iter)))
-        if not is_pass and not isinstance(around, While):
-            return False
-        behind = stmt.block[stmt.block.index(stmt) + 1 :]
-        other = stmt.orelse or (behind if leaves(stmt.body[-1]) else [])
-        sides = [(stmt.body, other), (other, stmt.body)]
-        return any(
-            any(steps(self.model, self.scope, each) for each in one)
-            and not any(steps(self.model, self.scope, each) for each in two)
-            and any(self._uses(each) for each in two)
-            for one, two in sides
-        )
-
-    def _uses(self, stmt: Stmt) -> bool:
-        return any(self.kind(part) in _OF_BATCH for part in parts([stmt]))

@@ -12,6 +12,7 @@ from sampler_lint.domain.concepts import (
     ASKS_KIND,
     ITERATES,
     LOOKS,
+    NAMESPACES,
     SAMPLER_ARGUMENTS,
 )
 from sampler_lint.domain.model import Model
@@ -90,13 +91,12 @@ class Given(NamedTuple):
 
 OF_BATCH = frozenset({Kind.ITEM, Kind.MADE})
 NUMBERS = frozenset({Kind.NUMBER, Kind.REST, Kind.PLACE})
-#: What gives one number, and what gives the names of a scope and their values.
+#: What gives one number.
 NUMBERS_OF = frozenset({"float", "int", "item", "len", "size"})
-_SCOPES = frozenset({"globals", "locals"})
 #: By which a list gets one more at a place of its own, and a set one that has none.
 APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
 ADDS = frozenset({"add", "update"})
-_TAKES = frozenset({"pop", "popleft"})
+TAKES = frozenset({"pop", "popleft"})
 #: What makes of a batch a number, or something else that compares by its value.
 _FIGURES = frozenset({"float", "hash", "int", "item", "repr", "str", "tolist", "tuple"})
 JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
@@ -297,7 +297,7 @@ class Values:
         name = last_name(call.func)
         if name == "next" and self._steps_through(call):
             return Kind.PLACE
-        if name in _TAKES and isinstance(call.func, Attr) and self._was_listed(call.func.value):
+        if name in TAKES and isinstance(call.func, Attr) and self._was_listed(call.func.value):
             return Kind.PLACE
         args = [self.kind(arg.value) for arg in call.args]
         if Kind.PLACE in [self.list_of(arg.value) for arg in call.args]:
@@ -493,7 +493,7 @@ class Values:
                 callees = self.model.flow.callees(expr)
                 given = [arg.value for arg in expr.args] if is_builtin else []
                 return (
-                    expr.func.id in _SCOPES
+                    (not expr.args and NAMESPACES.is_call(expr))
                     or any(map(self.lasts, given))
                     or any(map(gives_what_lasts, callees))
                 )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import COUNTS, EPOCH, GENERATORS, LOGS, RANGES, SEEDS_ONE
+from sampler_lint.domain.concepts import (
+    COUNTS,
+    EPOCH,
+    GENERATORS,
+    LOGS,
+    NAMESPACES,
+    RANGES,
+    SEEDS_ONE,
+)
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.navigation import same, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -187,4 +195,4 @@ def is_part(expr: Expr | None) -> bool:
 
 def asks_scope(expr: Expr | None) -> bool:
     """Whether a call gives the variables of a scope, or the attributes of an object."""
-    return isinstance(expr, Call) and last_name(expr.func) in {"globals", "locals", "vars"}
+    return isinstance(expr, Call) and NAMESPACES.is_call(expr)

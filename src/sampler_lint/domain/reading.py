@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from sampler_lint.analysis.values import FuncRef, Obj
+from sampler_lint.analysis.values import Ext, FuncRef, Obj
+from sampler_lint.domain.batch_values import APPENDS, TAKES
 from sampler_lint.domain.copies import COPIED
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.workers import parts
+from sampler_lint.domain.workers import WORKED, parts
 from sampler_lint.remembered import remembered
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import leftmost, owner_of, same, statements, walk
@@ -27,11 +28,6 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 
-#: By which a list or a queue gets one more, or gives one up.
-_GROW = frozenset({"append", "appendleft", "extend", "pop", "popleft", "put"})
-#: What of a dataset, a transform or a collate function is run for a sample or a batch.
-_RUN = ("__getitem__", "__getitems__", "__call__", "forward")
-
 
 def counts_reads(model: Model, loader: Obj, iterated: Expr) -> bool:
     """Whether something keeps the samples as they come, or takes what it has by their order.
@@ -42,7 +38,7 @@ def counts_reads(model: Model, loader: Obj, iterated: Expr) -> bool:
     around = (v.cls for v in (loader, *model.flow.values(iterated)) if isinstance(v, Obj))
     for cls in around:
         for function in reach(model, cls, "__iter__").functions if isinstance(cls, Class) else ():
-            if any(_grows(call, function, {"append", "extend"}) for call in function.calls):
+            if any(_grows(model, call, function, APPENDS) for call in function.calls):
                 return True
     return any(
         _goes_by_turn(model, function)
@@ -55,7 +51,7 @@ def counts_reads(model: Model, loader: Obj, iterated: Expr) -> bool:
 
 def _run(model: Model, part: Obj | FuncRef) -> Iterator[Function]:
     if isinstance(part, Obj):
-        own = reach(model, part.cls, *_RUN).functions if isinstance(part.cls, Class) else ()
+        own = reach(model, part.cls, *WORKED).functions if isinstance(part.cls, Class) else ()
     else:
         own = {part.function}
     for each in closure(
@@ -80,21 +76,23 @@ def _goes_by_turn(model: Model, function: Function) -> bool:
                 is_read = any(same(part, each) for part in reads if part is not each)
                 if (goes_on or is_read) and _lasts(each, function):
                     return True
-    return any(_grows(call, function, _GROW) for call in function.calls)
+    return any(_grows(model, call, function, APPENDS | TAKES) for call in function.calls)
 
 
-def _grows(call: Call, function: Function, how: Collection[str]) -> bool:
+def _grows(model: Model, call: Call, function: Function, how: Collection[str]) -> bool:
     """Whether a call changes, or goes on with, what outlives the call of a function around it."""
     if last_name(call.func) == "next":
         return "pop" in how and any(_lasts(each, function) for each in call.positional[:1])
     func = call.func
-    return isinstance(func, Attr) and func.name in how and _lasts(func.value, function)
+    if not isinstance(func, Attr) or func.name not in how or not _lasts(func.value, function):
+        return False
+    return not any(isinstance(value, Ext) for value in model.flow.values(func.value))  # `np.append`
 
 
 def _lasts(expr: Expr, function: Function) -> bool:
     """Whether an expression names what outlives a call of a function, and no entry by number."""
     given = {param.name for param in function.params} - {function.self_name}
-    if isinstance(expr, Index) and {*map(dotted, walk(expr.key))} & given:
+    if isinstance(expr, Index) and {*map(dotted, walk(expr.key))} & _made_of(given, function):
         return False
     root = leftmost(expr)
     inner = expr.value if isinstance(expr, (Attr, Index)) else None
@@ -105,3 +103,15 @@ def _lasts(expr: Expr, function: Function) -> bool:
     if root.id == function.self_name:
         return True
     return isinstance(owner_of(root), (Function, ModuleFacts)) and owner_of(root) is not function
+
+
+def _made_of(given: set[str], function: Function) -> set[str]:
+    """Names, and those that a function works out of them: ``key`` in ``key = f"{x.dtype}"``."""
+
+    def makes(name: str) -> Iterator[str]:
+        for other, bound in function.bindings.items():
+            values = [each.value for each in bound]
+            if all(v is not None and name in map(dotted, walk(v)) for v in values):
+                yield other
+
+    return {*closure(given, makes)}

@@ -61,10 +61,11 @@ def judged(model: Model) -> Iterator[tuple[Module, Class]]:
             yield module, cls
 
 
-def graded(model: Model, cls: Class, suspect: Suspect | None) -> Iterator[Suspect]:
-    """What is wrong in a class, if anything: likely, where no program in sight gets to build it.
+def graded(model: Model, cls: Class, code: str, suspect: Suspect | None) -> Iterator[Suspect]:
+    """What is wrong in a class, if anything, where a program in sight may build it.
 
-    Or where no object that an application builds comes to the place.
+    Where none does, or no object that is built comes to the place, it is likely in a package that
+    others install, and in an application nobody meets it.
     """
     if suspect is None:
         return
@@ -73,14 +74,22 @@ def graded(model: Model, cls: Class, suspect: Suspect | None) -> Iterator[Suspec
         is_left_over(model, cls)
         or launches(model).is_named_by_nobody(cls)
         or is_never_built(model, cls)
-        or (
-            isinstance(place, Stmt)
-            and not is_installable(model.project, model.module_of(cls))
-            and is_chosen_by_nobody(model, cls, place)
-        )
+        or (isinstance(place, Stmt) and is_chosen_by_nobody(model, cls, place))
     ):
+        yield from for_others(model, cls, code, suspect, "no program in sight builds it so")
+    else:
+        yield suspect
+
+
+def for_others(
+    model: Model, cls: Class, code: str, suspect: Suspect, reason: str
+) -> Iterator[Suspect]:
+    """What no program in sight meets: likely where others install the class, else nothing."""
+    if is_installable(model.project, model.module_of(cls)):
         suspect.grade = Grade.LIKELY
-    yield suspect
+        yield suspect
+    else:
+        model.silent(code, suspect.module.facts, suspect.start, reason)
 
 
 def is_never_told(model: Model, cls: Class, trial: Trial) -> bool:

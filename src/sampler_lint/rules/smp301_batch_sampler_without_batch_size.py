@@ -95,7 +95,7 @@ class BatchSamplerWithoutBatchSize(Rule):
             if kind not in found or found[kind].grade is Grade.LIKELY:
                 found[kind] = _read_here(model, module, read, kind)
         for kind, suspect in found.items():
-            yield from graded(model, kind, suspect)
+            yield from graded(model, kind, self.code, suspect)
 
     def _of_frameworks(self, model: Model, injection: Injection) -> Iterator[tuple[Suspect, Class]]:
         for module, cls in model.classes():

@@ -101,7 +101,7 @@ class BrokenSamplerInit(Rule):
             if model.is_a(cls, SAMPLER) is not True:
                 continue
             for suspect in _findings(model, module, cls):
-                yield from graded(model, cls, suspect)
+                yield from graded(model, cls, self.code, suspect)
 
 
 def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:

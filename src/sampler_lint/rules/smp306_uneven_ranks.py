@@ -96,7 +96,7 @@ class UnevenRanks(Rule):
                 trials = model.trials(cls, around_shard=True)
                 suspect = _uneven(model, module, cls, trials, shared[cls])
             suspect = suspect or _not_cut(model, cls)
-            yield from graded(model, cls, suspect)
+            yield from graded(model, cls, self.code, suspect)
         yield from _left_over(model)
 
 

@@ -155,7 +155,7 @@ class UndefinedAttribute(Rule):
         """Compare what each sampler class reads with what its hierarchy defines."""
         for module, cls in model.classes():
             for suspect in self._in_class(model, module, cls):
-                yield from graded(model, cls, suspect)
+                yield from graded(model, cls, self.code, suspect)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)
 

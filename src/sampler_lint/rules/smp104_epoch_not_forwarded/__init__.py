@@ -108,7 +108,7 @@ class EpochNotForwarded(Rule):
                 place = (suspect.module, suspect.start.row, suspect.start.col)
                 if place not in told:
                     told.add(place)
-                    yield from graded(model, cls, suspect)
+                    yield from graded(model, cls, self.code, suspect)
 
 
 def _is_told(model: Model, cls: Class) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.domain.model import Model
 from sampler_lint.findings import Grade, Severity
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._trials import graded, judged
+from sampler_lint.rules._trials import for_others, graded, judged
 from sampler_lint.rules.smp304_length_not_true.asked import is_asked_for
 from sampler_lint.rules.smp304_length_not_true.returned import (
     at_most_one,
@@ -52,10 +52,11 @@ class LengthNotTrue(Rule):
         sampler that has no `__len__` or of a loader that is given it. Where a class cannot be
         followed, a length is wrong that always differs by the same number from what is yielded of
         the same attribute; of a sampler that never ends, one that is always one more than an epoch
-        has; and one that is the data's own until a pass sets it. Only `likely` where nothing in the
-        program asks how long the loader is, or all that goes by it is a text. Not reported for a
-        class that the interpreter cannot follow otherwise, and for a `__len__` that says it is an
-        estimate.
+        has; and one that is the data's own until a pass sets it. Not reported for a class that
+        the interpreter cannot follow otherwise, for a `__len__` that says it is an estimate, and
+        where a program goes over the loader and never asks how long it is, or all that goes by it
+        is a text; only `likely` there in a package that others install, and where no program is
+        seen to go over it.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -103,10 +104,14 @@ class LengthNotTrue(Rule):
                 (each for each in _untrue(model, module, cls) if each[0] is not None),
                 (None, None),
             )
-            is_met = is_refused is None or is_asked_for(model, cls, is_refused=is_refused)
-            if suspect is not None and not is_met:
-                suspect.grade = Grade.LIKELY  # it is wrong for whoever asks, and nobody does
-            yield from graded(model, cls, suspect)
+            for found in graded(model, cls, self.code, suspect):
+                is_met = is_refused is None or is_asked_for(model, cls, is_refused=is_refused)
+                if is_met is False:
+                    yield from for_others(model, cls, self.code, found, "nobody goes by its length")
+                    continue
+                if is_met is None:
+                    found.grade = Grade.LIKELY  # who has the loader may ask
+                yield found
         yield from length_missing(model)
 
 

@@ -6,6 +6,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack
 from sampler_lint.domain.concepts import LOGS, MEASURED, PROGRESS
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.passes import passes_near
 from sampler_lint.domain.programs import program_files
 from sampler_lint.syntax.navigation import children, holds, nodes_in, statements
 from sampler_lint.syntax.nodes import (
@@ -21,12 +22,12 @@ from sampler_lint.syntax.nodes import (
 )
 
 
-def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool:
+def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool | None:
     """Whether somebody asks how long it is: it is for others, or a framework gets its loader.
 
     Or the program itself asks the loader, the sampler, or something that is called so and not
     followed. It has to be for more than a text, which misleads a reader and nothing else, but
-    where Python itself refuses the length.
+    where Python itself refuses the length. None where nobody is seen to, nor to go over a loader.
     """
     pairs = model.loaded.get(cls, ())
     if not pairs or any(loader.site is None or _is_hooked(model, loader) for _, loader in pairs):
@@ -44,7 +45,9 @@ def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool:
                 is_seen = bool(known) or any(isinstance(value, Pack) for value in values)
                 if asks and not is_seen and MEASURED.names(arg.value):
                     return True
-    return False
+    sites = [loader.site for _, loader in pairs if loader.site is not None]
+    near = (found for site in sites for found in passes_near(model, site.scope))
+    return False if any(found.loader in held for found in near) else None
 
 
 def _is_shown(asked: Call | Name) -> bool:

@@ -110,7 +110,7 @@ class MisdirectedAssignment(Rule):
         for module, cls in model.classes():
             if model.is_meant_as_sampler(cls):
                 for suspect in _in_class(model, module, cls, reads, told):
-                    yield from graded(model, cls, suspect)
+                    yield from graded(model, cls, self.code, suspect)
 
 
 def _in_class(

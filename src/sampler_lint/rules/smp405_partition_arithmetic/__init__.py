@@ -110,7 +110,7 @@ class PartitionArithmetic(Rule):
         told: list[Class] = []
         for module, cls in judged(model):
             for suspect in _in_class(model, module, cls, told):
-                yield from graded(model, cls, suspect)
+                yield from graded(model, cls, self.code, suspect)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)

@@ -134,6 +134,8 @@ SILENT = [
     "# noqa",
     "# don't seed every rank",
     "# " + "long " * 30,
+    "rank",
+    "'a text'  # and a word",
 ]
 
 

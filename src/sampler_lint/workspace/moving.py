@@ -166,12 +166,9 @@ class _Changed(NamedTuple):
         if stmt is None:
             return None
         if isinstance(stmt, ast.Module):
-            both = [
-                *edit.old[edit.first - 1 : edit.old_last],
-                *edit.new[edit.first - 1 : edit.last],
-            ]
             goes_on = edit.first > 1 and edit.new[edit.first - 2].rstrip("\r\n").endswith("\\")
-            says_nothing = not goes_on and all(line.strip()[:1] in {"", "#"} for line in both)
+            both = edit.old[edit.first - 1 : edit.old_last], edit.new[edit.first - 1 : edit.last]
+            says_nothing = not goes_on and all(map(_do_nothing, both))
             return cls(edit, None, None, {}, {}) if says_nothing else None
         first, last = _rows(stmt)
         before = _alone(edit.old[first - 1 : last - edit.shift], first)
@@ -301,6 +298,14 @@ def _blocks(node: Any) -> Iterator[list[Any]]:
     for name in ("handlers", "cases"):
         for part in getattr(node, name, []):
             yield part.body
+
+
+def _do_nothing(lines: list[str]) -> bool:
+    """Whether some lines of a file, outside of its statements, hold nothing that does anything."""
+    try:
+        return all(map(is_idle, parse("".join(lines)).body))
+    except FactsError:
+        return False
 
 
 def _alone(lines: list[str], first: int) -> Any:

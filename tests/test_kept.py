@@ -134,8 +134,6 @@ SILENT = [
     "# noqa",
     "# don't seed every rank",
     "# " + "long " * 30,
-    "rank",
-    "'a text'  # and a word",
 ]
 
 
@@ -181,6 +179,26 @@ def test_what_is_no_code_moves_what_was_found(
             assert told(kept.suppressed) == told(anew.suppressed)
             states += 1
     assert len(linked) < states / 2, "most edits are to change no answer"
+
+
+@pytest.mark.parametrize("name", ["data.py", "train.py"])
+def test_a_name_begun_between_the_statements_of_a_file_moves_what_was_found(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    linked: list[object] = []
+    before = Tree._linked
+    monkeypatch.setattr(Tree, "_linked", lambda *given: linked.append(None) or before(*given))
+    session = engine.Session()
+    overlay = {str(tree / each): text.encode() for each, text in FILES.items()}
+    first = engine.check([str(tree)], overlay=overlay, session=session)
+    for typed in ("r", "ra", "rank", "rank  # and a word", "'a text'"):
+        overlay[str(tree / name)] = f"{typed}\n{FILES[name]}".encode()
+        kept = engine.check([str(tree)], overlay=overlay, session=session)
+        assert len(linked) == 1
+        anew = engine.check([str(tree)], overlay=overlay, session=engine.Session())
+        linked.pop()
+        assert told(kept.findings) == told(anew.findings)
+        assert len(kept.findings) == len(first.findings)
 
 
 #: What somebody types, letter by letter: some of it is what others look for.

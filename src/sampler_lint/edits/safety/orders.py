@@ -41,9 +41,10 @@ def relied_on(model: Model, module: Module, changed: Changed) -> str | None:
         if kept is not None:
             return f"{model.place(*kept)} keeps an order"
     classes = {cls for cls in rewritten(module, changed) if cls.method("set_epoch") is not None}
-    for found, samplers in _going_by_places(model) if classes else ():
+    for found, samplers in _with_samplers(model) if classes else ():
         own = [each.cls for each in samplers if isinstance(each.cls, Class)]
-        if any(classes.intersection(model.flow.mro(cls)) for cls in own):
+        is_of_them = any(classes.intersection(model.flow.mro(cls)) for cls in own)
+        if is_of_them and _goes_by_order(model, found):
             place = model.place(found.inner.scope, found.inner.stmt)
             return f"{place} goes by the places of batches"
     was_told = any(_tells(node) and node not in changed.same for node in changed.old.nodes)
@@ -181,8 +182,10 @@ def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = Fals
 
     ``has_one_order``: where an epoch is set, too, only one that goes by another in step with it.
     """
-    for found, samplers in _going_by_places(model):
+    for found, samplers in _with_samplers(model):
         if not any(sampler.may_be(value) for sampler in samplers for value in told):
+            continue
+        if not _goes_by_order(model, found):
             continue
         if has_one_order and calls_for(model, found, [*carriers(model, found.inner.loader)]).hits:
             continue
@@ -191,13 +194,13 @@ def _gone_by(model: Model, told: frozenset[Value], *, has_one_order: bool = Fals
 
 
 @remembered
-def _going_by_places(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
+def _with_samplers(model: Model) -> list[tuple[EpochLoop, list[Obj]]]:
     return [
         (found, [each.sampler for each in epoch_samplers(model, found.inner.loader)])
         for found in _loops(model)
-        if _goes_by_order(model, found)
     ]
 
 
+@remembered
 def _goes_by_order(model: Model, found: EpochLoop) -> bool:
     return is_looked_at(model, found) or leaves_items(model, found)

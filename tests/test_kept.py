@@ -201,6 +201,45 @@ def test_a_name_begun_between_the_statements_of_a_file_moves_what_was_found(
         assert len(kept.findings) == len(first.findings)
 
 
+UNTOLD = """\
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def main(args, model, optimizer, data):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=8, sampler=sampler)
+    for epoch in range(args.epochs):
+        for batch in loader:
+            TYPED
+            optimizer.zero_grad()
+            model(batch).backward()
+            optimizer.step()
+"""
+
+
+def test_fixes_are_judged_again_where_what_is_typed_is_spelled_elsewhere(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[object] = []
+    before = Tree._judged
+    monkeypatch.setattr(Tree, "_judged", lambda *given: judged.append(None) or before(*given))
+    session = engine.Session()
+
+    def judges(typed: str) -> int:
+        judged.clear()
+        overlay = {str(tree / "train.py"): UNTOLD.replace("TYPED", typed).encode()}
+        kept = engine.check([str(tree)], overlay=overlay, session=session)
+        count = len(judged)
+        anew = engine.check([str(tree)], overlay=overlay, session=engine.Session())
+        assert any(finding.fix for finding in kept.findings)
+        assert told(kept.findings) == told(anew.findings)
+        return count
+
+    found = [judges(typed) for typed in ("pass", "pass; z", "pass; zz", "pass; zz  # z")]
+    assert found[0] > 0 == sum(found[1:])
+    assert [judges(f"pass; {typed}") for typed in ("q", "batch", "zz")] != [0, 0, 0], "a variable"
+
+
 #: What somebody types, letter by letter: some of it is what others look for.
 TYPED = [
     "counted = len(batch)",

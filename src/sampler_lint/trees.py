@@ -264,14 +264,40 @@ class Tree:
             self._suppressions.pop(move.module.path, None)
         project.hold(overlay)
         self._overlay = dict(overlay)
-        self._found = {code: [] for code in self._found}
+        before, self._found = self._found, {code: [] for code in self._found}
         seen: set[tuple[str, str, object, object]] = set()
         told: dict[str, list[_Told]] = {}
         for (rule, suspect), why in zip(self._suspected, whys, strict=True):
             suspect.why = why or ()
             told.setdefault(rule.code, []).extend(self._told_of(rule, suspect, seen))
-        self._found.update((code, self._judged(each)) for code, each in told.items())
+        for code, each in told.items():
+            stand = self._still_judged(before[code], each, moves)
+            self._found[code] = self._judged(each) if stand is None else stand
         return True
+
+    def _still_judged(
+        self,
+        before: Sequence[tuple[str, Finding]],
+        told: Sequence[_Told],
+        moves: Sequence[Move],
+    ) -> list[tuple[str, Finding]] | None:
+        """What a rule tells after some moves, each fix judged as before; None if that may change.
+
+        It cannot where nothing that came or went in the files is spelled in what is looked at.
+        """
+        edits = [edit for each in told for edit in each.draft]
+        if len(before) != len(told) or not all(move.spells_nothing_else(edits) for move in moves):
+            return None
+        found = []
+        for (_, old), new in zip(before, told, strict=True):
+            fix = None
+            if old.fix is not None and new.finding.fix is not None:
+                if any(f"{move.module.display}:" in (old.fix.unsafe or "") for move in moves):
+                    return None  # it says a place
+                kind, reason = old.fix.applicability, old.fix.unsafe
+                fix = replace(new.finding.fix, applicability=kind, unsafe=reason)
+            found.append((new.path, replace(new.finding, fix=fix)))
+        return found
 
     def _keep_facts(self, read: Reread) -> None:
         """Let the next project of the tree have what was read of a file."""

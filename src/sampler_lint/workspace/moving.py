@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from sampler_lint.findings import Place
+from sampler_lint.findings import Edit, Place
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.syntax.lower import extract, is_idle
 from sampler_lint.syntax.nodes import Name, Node
@@ -24,6 +25,7 @@ from sampler_lint.syntax.parse import FactsError, parse
 from sampler_lint.syntax.unread import Unread, word_of
 from sampler_lint.workspace.project import Before, Module
 
+_WORD = re.compile(r"\w+")
 #: Where a node begins and ends: row, column, and again.
 _Span: TypeAlias = tuple[int, int, int, int]
 
@@ -95,7 +97,8 @@ class Reread(NamedTuple):
                 return None
         if not self.module.source.is_alike(self.source, rows):
             return None
-        return Move(self.module, self.source, rows, changed.edit, spans, renamed)
+        words = {*changed.idle, *changed.renamed.values(), *(word_of(name) for name, _ in renamed)}
+        return Move(self.module, self.source, rows, changed.edit, spans, renamed, words)
 
 
 class Move(NamedTuple):
@@ -109,6 +112,22 @@ class Move(NamedTuple):
     spans: list[tuple[Node, _Span]]
     renamed: list[tuple[Name, str]]
     """The names that nobody has read, with how they are spelled now."""
+    words: set[str]
+    """The names that came or went."""
+
+    def spells_nothing_else(self, edits: Iterable[Edit]) -> bool:
+        """Whether no other line of the file, nor a fix, says a name that came or went.
+
+        And whether no edit of a fix is in the lines that were edited.
+        """
+        edit, first = self.edit, self.edit.first - 1
+        begin, end = (len("".join(edit.new[:row])) for row in (first, max(edit.last, first)))
+        texts = ["".join(edit.new[:first]), "".join(edit.new[edit.last :])]
+        for each in edits:
+            texts.append(each.content)
+            if each.path == self.module.display and begin <= each.end and each.start <= end:
+                return False
+        return not any(self.words.intersection(_WORD.findall(text)) for text in texts if self.words)
 
     def place(self, place: Place) -> Place | None:
         """Where in this file a place of it is now; None if that is not known."""
@@ -157,6 +176,8 @@ class _Changed(NamedTuple):
     """Where what is in it stood, and stands."""
     renamed: dict[_Span, str]
     """Where a name stood that is spelled otherwise."""
+    idle: set[str]
+    """The names in lines that do nothing, of the old ones and of the new."""
 
     @classmethod
     def between(cls, old: SourceFile, new: SourceFile, tree: ast.Module) -> _Changed | None:
@@ -165,11 +186,12 @@ class _Changed(NamedTuple):
         stmt = _statement(tree, edit)
         if stmt is None:
             return None
+        both = edit.old[edit.first - 1 : edit.old_last], edit.new[edit.first - 1 : edit.last]
+        idle = {name for lines in both for line in lines for name in _names_alone(line)}
         if isinstance(stmt, ast.Module):
             goes_on = edit.first > 1 and edit.new[edit.first - 2].rstrip("\r\n").endswith("\\")
-            both = edit.old[edit.first - 1 : edit.old_last], edit.new[edit.first - 1 : edit.last]
             says_nothing = not goes_on and all(map(_do_nothing, both))
-            return cls(edit, None, None, {}, {}) if says_nothing else None
+            return cls(edit, None, None, {}, {}, idle) if says_nothing else None
         first, last = _rows(stmt)
         before = _alone(edit.old[first - 1 : last - edit.shift], first)
         if before is None or before.col_offset != stmt.col_offset:
@@ -177,7 +199,7 @@ class _Changed(NamedTuple):
         compared = _Compared()
         if not compared.are_alike(before, stmt):
             return None
-        return cls(edit, _span(before), _span(stmt), compared.spans, compared.renamed)
+        return cls(edit, _span(before), _span(stmt), compared.spans, compared.renamed, idle)
 
     def moved(self, span: _Span) -> _Span | None:
         """Where something outside of the statement stands now."""
@@ -298,6 +320,15 @@ def _blocks(node: Any) -> Iterator[list[Any]]:
     for name in ("handlers", "cases"):
         for part in getattr(node, name, []):
             yield part.body
+
+
+def _names_alone(line: str) -> list[str]:
+    """The names in a line of which each stands alone."""
+    try:
+        found: list[Any] = parse(line.strip()).body
+    except FactsError:
+        return []
+    return [each.value.id for each in found if is_idle(each) and isinstance(each.value, ast.Name)]
 
 
 def _do_nothing(lines: list[str]) -> bool:

@@ -597,9 +597,7 @@ def _keeps_results(model: Model, found: Pass, ways: list[list[Call]]) -> bool:
 def _is_made_apart(model: Model, other: Pass, ways: list[list[Call]]) -> bool:
     """Whether another pass certainly is over what other calls had a function build."""
     of_other = _ways_to(model, other)
-    return all(len(way) > 1 for way in (*ways, *of_other)) and not any(
-        way in of_other for way in ways
-    )
+    return all((*ways, *of_other)) and not any(way in of_other for way in ways)
 
 
 def _is_off(model: Model, shuffle: Expr, ways: list[list[Call]]) -> bool:

@@ -645,13 +645,21 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
 
 
 def _is_handed_to_test(model: Model, inner: Pass) -> bool:
-    """Whether each turn hands its batch to what is named so, and computes no gradients."""
+    """Whether each turn hands its batch to what is named so, and computes no gradients.
+
+    Of a loader that is named so, too, what the function does need not be seen.
+    """
     loop = inner.stmt
-    return isinstance(loop, For) and any(
-        EVALUATES.says(callee.name)
-        and evaluates(callee, _first(callee.body), None)
-        and _gets_batch(call, loop)
-        for call in inner.scope.calls_in(loop)
+    if not isinstance(loop, For):
+        return False
+    handed = [call for call in inner.scope.calls_in(loop) if _gets_batch(call, loop)]
+    if EVALUATES.names(inner.source) and any(
+        INFERS.says(last_name(call.func)) or EVALUATES.says(last_name(call.func)) for call in handed
+    ):
+        return True
+    return any(
+        EVALUATES.says(callee.name) and evaluates(callee, _first(callee.body), None)
+        for call in handed
         for callee in model.flow.callees(call)
         if callee.body
     )

@@ -9,7 +9,6 @@ from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import (
     Hop,
     as_passed,
-    is_one_object,
     only,
     scope_of,
 )
@@ -188,10 +187,18 @@ def _is_over_part(model: Model, data: Expr, over: Expr) -> bool:
     """
     made = only(model.flow, over, Hop.ASSIGNED)
     whole = whole_of(model, over) or whole_of(model, made)
-    if whole is None or not is_one_object(model.flow, whole, data):
+    if whole is None or same(over, data) or not _is_one_variable(whole, data):
         return False
     chosen = [arg.value for arg in made.args] if isinstance(made, Call) else []
     return not any(map(partial(_counts_up, model), chosen))
+
+
+def _is_one_variable(one: Expr, other: Expr) -> bool:
+    """Whether two names certainly read the same assignments of a variable."""
+    if not (isinstance(one, Name) and isinstance(other, Name) and same(one, other)):
+        return False
+    found = [[*definitions(each.scope, each)] for each in (one, other)]
+    return found[0] == found[1]
 
 
 def _counts_up(model: Model, indices: Expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -106,12 +106,17 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
     return _loops_of_passes(model)[False]
 
 
-def loops_that_build(model: Model) -> Iterator[EpochLoop]:
+def loops_that_build(model: Model, loader: Obj | None = None) -> Iterator[EpochLoop]:
     """The loops over epochs that build a loader in each turn, for the pass of that turn.
 
-    Or one for each file or part, in a loop within.
+    Or one for each file or part, in a loop within. Of one ``loader``, also where nothing is shared
+    out among ranks.
     """
-    for found in _loops_of_passes(model)[True]:
+    around: Iterable[EpochLoop] = _loops_of_passes(model)[True] if loader is None else ()
+    if loader is not None and loader.site is not None:
+        near = (p for p in passes_near(model, loader.site.scope) if loader.may_be(p.loader))
+        around = (f for inner in near for f in _loops_around(model, inner) if f.builds_anew)
+    for found in around:
         for loop in (found.loop, *_repeating(model, found.loop)):
             epoch = epoch_expression(loop)
             if epoch is not None and EPOCH.is_mentioned(epoch):

@@ -152,6 +152,12 @@ def test_a_sibling_in_a_package_does_not_hide_the_top_level(tmp_path: Path) -> N
     assert found(alone, "pkg/train.py", "data") == "pkg/data.py"
 
 
+def test_a_sibling_in_a_package_comes_before_what_is_further_out(tmp_path: Path) -> None:
+    """Nobody imports both a package of ``tools`` and what lies beside ``tools``: it is run."""
+    files = ("data.py", "tools/pkg/__init__.py", "tools/pkg/data.py", "tools/pkg/train.py")
+    assert found(tree(tmp_path, *files), "tools/pkg/train.py", "data") == "tools/pkg/data.py"
+
+
 def test_a_package_that_installs_what_it_holds_is_a_root(tmp_path: Path) -> None:
     files = ("src/__init__.py", "src/setup.py", "src/pkg/data.py", "src/run/a/train.py")
     made = tree(tmp_path, *files)

@@ -106,16 +106,16 @@ def wholes(model: Model, dataset: Expr) -> Iterator[Expr]:
     for data in closure([dataset], lambda each: _parted(model, each)):
         for end in ends(model.flow, data, HANDED_ON):
             is_unset = isinstance(end, Const) and end.value is None
-            if not is_unset and _whole_of(model, end) is None:
+            if not is_unset and whole_of(model, end) is None:
                 yield end
 
 
 def _parted(model: Model, data: Expr) -> Iterator[Expr]:
-    found = (_whole_of(model, end) for end in ends(model.flow, data, HANDED_ON))
+    found = (whole_of(model, end) for end in ends(model.flow, data, HANDED_ON))
     return (whole for whole in found if whole is not None)
 
 
-def _whole_of(model: Model, made: Expr) -> Expr | None:
+def whole_of(model: Model, made: Expr) -> Expr | None:
     """The dataset that a call of torch makes a part of, or several, of which a name may get one."""
     made = _taken_apart(made) or made
     if not isinstance(made, Call) or not (is_subset(model, made) or _is_split(model, made)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -106,12 +106,17 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
     return _loops_of_passes(model)[False]
 
 
-def loops_that_build(model: Model) -> Iterator[EpochLoop]:
+def loops_that_build(model: Model, loader: Obj | None = None) -> Iterator[EpochLoop]:
     """The loops over epochs that build a loader in each turn, for the pass of that turn.
 
-    Or one for each file or part, in a loop within.
+    Or one for each file or part, in a loop within. Of one ``loader``, also where nothing is shared
+    out among ranks.
     """
-    for found in _loops_of_passes(model)[True]:
+    around: Iterable[EpochLoop] = _loops_of_passes(model)[True] if loader is None else ()
+    if loader is not None and loader.site is not None:
+        near = (p for p in passes_near(model, loader.site.scope) if loader.may_be(p.loader))
+        around = (f for inner in near for f in _loops_around(model, inner) if f.builds_anew)
+    for found in around:
         for loop in (found.loop, *_repeating(model, found.loop)):
             epoch = epoch_expression(loop)
             if epoch is not None and EPOCH.is_mentioned(epoch):
@@ -645,13 +650,21 @@ def pass_evaluates(model: Model, inner: Pass) -> bool:
 
 
 def _is_handed_to_test(model: Model, inner: Pass) -> bool:
-    """Whether each turn hands its batch to what is named so, and computes no gradients."""
+    """Whether each turn hands its batch to what is named so, and computes no gradients.
+
+    Of a loader that is named so, too, what the function does need not be seen.
+    """
     loop = inner.stmt
-    return isinstance(loop, For) and any(
-        EVALUATES.says(callee.name)
-        and evaluates(callee, _first(callee.body), None)
-        and _gets_batch(call, loop)
-        for call in inner.scope.calls_in(loop)
+    if not isinstance(loop, For):
+        return False
+    handed = [call for call in inner.scope.calls_in(loop) if _gets_batch(call, loop)]
+    if EVALUATES.names(inner.source) and any(
+        INFERS.says(last_name(call.func)) or EVALUATES.says(last_name(call.func)) for call in handed
+    ):
+        return True
+    return any(
+        EVALUATES.says(callee.name) and evaluates(callee, _first(callee.body), None)
+        for call in handed
         for callee in model.flow.callees(call)
         if callee.body
     )

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 def shares_out(model: Model, sampler: Obj, depth: int = 0) -> bool:
     """Whether a sampler, or one that it takes samples from, certainly gives each rank its part."""
-    if depth > DEEPEST_WRAPPING or _is_alone(model, sampler):
+    if depth > DEEPEST_WRAPPING or is_alone(model, sampler):
         return False
     if _divides(model, sampler.cls):
         return True
@@ -139,7 +139,7 @@ def _repeats_few(trial: Trial) -> bool:
     )
 
 
-def _is_alone(model: Model, sampler: Obj) -> bool:
+def is_alone(model: Model, sampler: Obj) -> bool:
     """Whether a sampler is told, by its caller or a default, that there is one process."""
     for name, default in parameters(model, sampler).items():
         if role_of(name) is Role.WORLD_SIZE:

@@ -153,6 +153,7 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
     data = model.argument(loader, "dataset")
     if data is None:
         return None
+    data = model.flow.chosen(data, loader.through)
     found: Function | Call | None = None
     for value in model.flow.values(data):
         if not isinstance(value, (Obj, ExtObj)):

@@ -28,6 +28,7 @@ from sampler_lint.domain.kept_batches import kept_passes
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import built_outside_tests
+from sampler_lint.domain.rebuilt import seeded_alike
 from sampler_lint.domain.repeated import is_read_once
 from sampler_lint.domain.samplers import reads_in_turn
 from sampler_lint.edits.draw_fixes import count_passes, draw_in_each_pass
@@ -56,7 +57,8 @@ class OrderDrawnOnce(Rule):
         iteration draws and keeps (in a `cached_property`, for example), and of a list of numbers
         that a loader gets as its sampler, and a seed that a sampler, or an iterable dataset,
         without an epoch sets in each iteration, where a simulation on a small dataset shows that
-        all iterations are the same. Also reports `itertools.cycle` over a loader that shuffles,
+        all iterations are the same; so where each epoch builds a loader with a generator that it
+        seeds alike. Also reports `itertools.cycle` over a loader that shuffles,
         where a training loop goes on with it: it keeps the batches of the first pass.
 
         Reported only where such a loader trains in a loop; `likely` where the loop is not known
@@ -133,6 +135,10 @@ class OrderDrawnOnce(Rule):
             if (seeding := seeded_in_each_pass(model, cls)) is not None:
                 yield from _seeded_alike(model, cls, built, seeding)
         yield from _begun_in_workers(model)
+        for call, loader in seeded_alike(model):
+            said = f"each epoch builds this `{loader.name}` anew, with a generator of the same seed"
+            advice = "build it before the loop, or seed with the epoch"
+            yield _told(model, call, loader, said, advice, is_certain=True)
         for call, loader in kept_passes(model):
             said = "`cycle` keeps the batches of the first pass and gives them again for ever"
             advice = "write a generator that goes over the loader anew (`while True: yield from …`)"

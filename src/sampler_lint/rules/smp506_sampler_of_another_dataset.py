@@ -6,12 +6,17 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.asked import tests
-from sampler_lint.analysis.origins import Hop, as_passed, only, scope_of
+from sampler_lint.analysis.origins import (
+    Hop,
+    as_passed,
+    only,
+    scope_of,
+)
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS, TRAINS
 from sampler_lint.domain.conditions import contradict
-from sampler_lint.domain.datasets import are_apart, are_named_apart, sampled
+from sampler_lint.domain.datasets import are_apart, are_named_apart, sampled, whole_of
 from sampler_lint.domain.escape import is_left, is_only_tested
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function
@@ -19,7 +24,17 @@ from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, statements, unparse, walk
-from sampler_lint.syntax.nodes import Assign, Call, Expr, Function, Name, Param, Stmt, last_name
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Call,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Param,
+    Stmt,
+    last_name,
+)
 
 
 class SamplerOfAnotherDataset(Rule):
@@ -33,10 +48,12 @@ class SamplerOfAnotherDataset(Rule):
         of which it is not known what it is over, and where a function only calls them so: one
         its data to train on, the other its data to evaluate on; or where no loader gets the sampler
         over its own data, which is built beside that one. Not reported for samplers over
-        other indices, labels or a range, for a dataset and its subset or wrapper, and for two
-        datasets that are built alike but for how samples are transformed. Reports an evaluation
-        loader that gets the dataset or the sampler of another loader, where another one, built by
-        the same call and named for evaluation, is never used, or a parameter is only tested.
+        other indices, labels or a range, for a dataset and its wrapper, for a sampler over the
+        whole of a subset, and for two datasets that are built alike but for how samples are
+        transformed. One over a part of the loader's dataset is `likely` wrong, unless that is its
+        beginning. Reports an evaluation loader that gets the dataset or the sampler of another
+        loader, where another one, built by the same call and named for evaluation, is never used,
+        or a parameter is only tested.
 
     Why is this bad?
         The sampler yields indices up to the length of the other dataset. If that is longer, the
@@ -91,6 +108,7 @@ class SamplerOfAnotherDataset(Rule):
                 built
                 or [pair for pair in known if are_named_apart(model, data, pair[1])]
                 or [pair for pair in known if _has_own_left(model, loader, data, *pair)]
+                or [pair for pair in known if _is_over_part(model, data, pair[1])]
             )
             # Of another call, it may be the sampler of another loader.
             here = [pair for pair in apart if _is_built_beside(pair[0], loader)]
@@ -160,6 +178,36 @@ def _has_own_left(model: Model, loader: Obj, data: Expr, sampler: Obj, over: Exp
     }
     given = {each for one in model.loaders for each in model.samplers_behind(one)}
     return bool(own) and given.isdisjoint(own)
+
+
+def _is_over_part(model: Model, data: Expr, over: Expr) -> bool:
+    """Whether a sampler is over a part that torch makes of the data: its numbers count that.
+
+    They count the data as well where the part is the beginning of it.
+    """
+    made = only(model.flow, over, Hop.ASSIGNED)
+    whole = whole_of(model, over) or whole_of(model, made)
+    if whole is None or same(over, data) or not _is_one_variable(whole, data):
+        return False
+    chosen = [arg.value for arg in made.args] if isinstance(made, Call) else []
+    return not any(map(partial(_counts_up, model), chosen))
+
+
+def _is_one_variable(one: Expr, other: Expr) -> bool:
+    """Whether two names certainly read the same assignments of a variable."""
+    if not (isinstance(one, Name) and isinstance(other, Name) and same(one, other)):
+        return False
+    found = [[*definitions(each.scope, each)] for each in (one, other)]
+    return found[0] == found[1]
+
+
+def _counts_up(model: Model, indices: Expr) -> bool:
+    """Whether indices are made of a range where they are assigned, or are a slice of such."""
+    made = only(model.flow, indices, Hop.ASSIGNED)
+    if isinstance(made, Index):
+        made = only(model.flow, made.value, Hop.ASSIGNED)
+    called = [node.func for node in walk(made) if isinstance(node, Call)]
+    return any(last_name(func) in {"arange", "range"} for func in called)
 
 
 def _sampler_over(model: Model, loader: Obj, data: Expr) -> str | None:

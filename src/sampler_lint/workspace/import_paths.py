@@ -157,8 +157,12 @@ class ImportPaths:
             if folder in places and self._may_be_root(folder)
         ]
         if self.is_package(own) and around and around[0] == own:
-            # Inside a package, "import x" means the top-level x unless only a sibling has it.
-            around.append(around.pop(0))
+            # Inside a package, "import x" means the top-level x unless only a sibling has it: that
+            # beside the package. What is further out is not where such imports start.
+            beside = os.path.dirname(self.unit(importer.path))
+            nearer = sum(len(each) >= len(beside) for each in around)
+            around.insert(nearer, own)
+            del around[0]
         if name in sys.stdlib_module_names:
             around = [own] if own in places and not self.is_package(own) else []
         return around

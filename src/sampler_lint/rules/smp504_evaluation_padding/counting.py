@@ -44,8 +44,8 @@ from sampler_lint.syntax.nodes import (
 
 COUNTING = frozenset(
     {
-        "add_batch", "all_gather", "all_gather_object", "all_reduce", "gather", "reduce", "update",
-        "update_metric", "update_metrics",
+        "add_batch", "all_gather", "all_gather_object", "all_reduce", "gather", "gather_object",
+        "reduce", "update", "update_metric", "update_metrics",
     }
 )  # fmt: skip
 _AS_ONE_WORD = frozenset(name.replace("_", "") for name in COUNTING)
@@ -173,6 +173,8 @@ def sums_up(model: Model, scope: Scope, within: Stmt | None) -> bool:
     if _counts(scope) or any(map(partial(_joins, model), scope.calls)):
         return True
     if within is not None and computes(model, scope, within):
+        return True
+    if isinstance(within, For) and any(_comes_of_model(model, within, e) for e in _added(within)):
         return True
     if any(
         isinstance(stmt, AugAssign)

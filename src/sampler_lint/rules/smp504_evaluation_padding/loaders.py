@@ -35,7 +35,7 @@ from sampler_lint.domain.programs import built_outside_tests, is_test, once_a_pr
 from sampler_lint.domain.rank_terms import runs_on_one_rank
 from sampler_lint.domain.ranks import reached
 from sampler_lint.domain.settled import never_runs
-from sampler_lint.domain.shares import pads, passes_over_shared
+from sampler_lint.domain.shares import is_alone, pads, passes_over_shared
 from sampler_lint.domain.taking import as_taken, is_beside_range, takes_some
 from sampler_lint.domain.undivided import starts_processes
 from sampler_lint.edits.editor import Editor
@@ -142,6 +142,7 @@ def padding_sampler(model: Model, loader: Obj) -> Obj | None:
         and not excludes(model, value.through, value.site)
         and not _is_left_out(model, loader, value.site)
         and not is_left_out(model, value.site)
+        and not is_alone(model, value)
         and not _is_of_another_program(model, loader, value)
     ]
     if any(_is_exact(model, each) for each in given) or any(map(_is_beside_none, given)):
@@ -597,9 +598,7 @@ def _keeps_results(model: Model, found: Pass, ways: list[list[Call]]) -> bool:
 def _is_made_apart(model: Model, other: Pass, ways: list[list[Call]]) -> bool:
     """Whether another pass certainly is over what other calls had a function build."""
     of_other = _ways_to(model, other)
-    return all(len(way) > 1 for way in (*ways, *of_other)) and not any(
-        way in of_other for way in ways
-    )
+    return all((*ways, *of_other)) and not any(way in of_other for way in ways)
 
 
 def _is_off(model: Model, shuffle: Expr, ways: list[list[Call]]) -> bool:

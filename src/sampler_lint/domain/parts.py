@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj
+from sampler_lint.catalog.handling import ZEROS
 from sampler_lint.domain.concepts import (
     COUNTS,
     EPOCH,
@@ -98,10 +99,6 @@ def called(model: Model, call: Call) -> list[Function]:
     return [*model.flow.callees(call), *found]
 
 
-#: What makes a tensor of numbers to add others to.
-_ZEROS = frozenset({"new_zeros", "tensor", "zeros", "zeros_like"})
-
-
 def seeds_alike(call: Call, loop: Loop) -> bool:
     """Whether each turn draws the same, batch by batch: it seeds with what is no epoch."""
     seeds = SEEDS_ONE.is_call(call) or (GENERATORS.is_call(call) and call.args)
@@ -128,7 +125,7 @@ def gives_what_lasts(function: Function) -> bool:
 def begins_sum(expr: Expr) -> bool:
     """Whether it is a number, or a tensor of numbers, to add others to."""
     if isinstance(expr, Call):
-        return last_name(expr.func) in _ZEROS
+        return last_name(expr.func) in ZEROS
     return isinstance(expr, Const) and isinstance(expr.value, (int, float))
 
 

@@ -126,6 +126,16 @@ def _is_besides(model: Model, sampler: Obj, cls: Class, scope: Scope) -> bool:
     return name == "__len__" or (not is_plain and scope not in covered)
 
 
+def reads_seed_besides(model: Model, made: Obj, names: set[str]) -> str | None:
+    """A place that takes the seed of a sampler for something else."""
+    for read, owner in (each for name in names for each in _reads(model).get(name, ())):
+        cls = self_class(owner)
+        is_ours = any(map(made.may_be, model.flow.values(owner)))
+        if _is_besides(model, made, cls, read.scope) if cls is not None else is_ours:
+            return f"{model.place(read.scope, read)} reads its seed"
+    return None
+
+
 def _told_attributes(model: Model, sampler: Obj) -> frozenset[str]:
     """What ``set_epoch`` of a sampler gives a value."""
     if not isinstance(sampler.cls, Class):

@@ -13,6 +13,8 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Class,
+    Compare,
+    Const,
     Expr,
     Function,
     Name,
@@ -45,6 +47,24 @@ def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool:
                 if asks and not is_seen and MEASURED.names(arg.value):
                     return True
     return False
+
+
+def is_held_to_number(model: Model, cls: Class) -> bool:
+    """Whether the program compares its length, or that of its loader, with a number."""
+    held = {each for pair in model.loaded.get(cls, ()) for each in pair}
+    return any(
+        isinstance(node, Compare)
+        and call in children(node)
+        and any(map(_is_number, children(node)))
+        for call in model.project.calls_named("len")
+        if call.stmt is not None
+        if any(not held.isdisjoint(model.flow.values(each)) for each in call.positional)
+        for node in nodes_in([call.stmt])
+    )
+
+
+def _is_number(expr: Expr) -> bool:
+    return isinstance(expr, Const) and isinstance(expr.value, int)
 
 
 def _is_shown(asked: Call | Name) -> bool:

@@ -19,6 +19,7 @@ from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._foreign_reads import is_asked_first
 from sampler_lint.rules._some_paths import only_stores
 from sampler_lint.rules._trials import defined_by
+from sampler_lint.rules.smp304_length_not_true.asked import is_held_to_number
 from sampler_lint.syntax.navigation import blocks, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -135,6 +136,7 @@ def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
         for call in method.calls
         for callee in _own_methods(model, cls, call)
     ]
+    may_be_meant = is_true or is_held_to_number(model, cls)
     for method in todo:
         for returned in method.returns:
             value = returned.value
@@ -154,7 +156,7 @@ def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
                         value.func,
                         "max",
                         "Make 1 the lower bound",
-                        Applicability.UNSAFE if is_true else Applicability.SAFE,
+                        Applicability.UNSAFE if may_be_meant else Applicability.SAFE,
                     ),
                     effect="trainers take the steps per epoch and the learning-rate schedule "
                     "from `len(loader)`",

@@ -23,8 +23,8 @@ SHOWS = words(
 )
 #: By whose attributes a model is known.
 OF_MODELS = words("eval load_state_dict named_parameters parameters state_dict train zero_grad")
-#: The packages whose functions give a value of what they are given, and keep nothing of it.
+#: The packages whose functions give a value of what they are given, and keep it for people at most.
 PURE = words(
-    "builtins collections copy cv2 einops functools itertools kornia math numpy operator random"
-    " scipy sklearn skimage torch torchaudio torchvision typing"
+    "PIL builtins collections copy cv2 einops functools itertools kornia math matplotlib numpy"
+    " operator pandas random scipy sklearn skimage torch torchaudio torchvision typing wandb"
 )

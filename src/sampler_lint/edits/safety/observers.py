@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sampler_lint.analysis.values import Ext, Obj, Unknown, Value
+from sampler_lint.catalog.handling import ADDS, APPENDS
 from sampler_lint.domain.concepts import ASKS_BY_NAME, GIVES_STATE, ITERATES, LOGS, LOOKS, RANGES
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.epochs import EpochLoop, pass_trains
@@ -32,7 +33,7 @@ from sampler_lint.syntax.nodes import (
 )
 
 #: By which a container keeps what it is given.
-_KEEPS = frozenset({"append", "add", "extend", "insert", "put", "setdefault", "update"})
+_KEEPS = APPENDS | ADDS | {"setdefault"}
 
 
 def reads_epoch_besides(model: Model, told: frozenset[Value]) -> str | None:

@@ -136,7 +136,6 @@ def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
         for call in method.calls
         for callee in _own_methods(model, cls, call)
     ]
-    may_be_meant = is_true or is_held_to_number(model, cls)
     for method in todo:
         for returned in method.returns:
             value = returned.value
@@ -148,6 +147,9 @@ def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
                 and any(_is_one(arg.value) for arg in value.args)
             ):
                 module = model.module_of(method)
+                because = "its length was right in every simulated case" if is_true else ""
+                if not because and is_held_to_number(model, cls):
+                    because = "the program compares the length with a number"
                 return Suspect(
                     module,
                     value,
@@ -156,7 +158,8 @@ def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
                         value.func,
                         "max",
                         "Make 1 the lower bound",
-                        Applicability.UNSAFE if may_be_meant else Applicability.SAFE,
+                        Applicability.UNSAFE if because else Applicability.SAFE,
+                        because,
                     ),
                     effect="trainers take the steps per epoch and the learning-rate schedule "
                     "from `len(loader)`",

@@ -26,5 +26,5 @@ OF_MODELS = words("eval load_state_dict named_parameters parameters state_dict t
 #: The packages whose functions give a value of what they are given, and keep it for people at most.
 PURE = words(
     "PIL builtins collections copy cv2 einops functools itertools kornia math matplotlib numpy"
-    " operator pandas random scipy sklearn skimage torch torchaudio torchvision typing wandb"
+    " operator pandas random scipy sklearn skimage torch torchaudio torchvision tqdm typing wandb"
 )

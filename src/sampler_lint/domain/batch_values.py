@@ -12,10 +12,12 @@ from sampler_lint.catalog import handling
 from sampler_lint.domain.concepts import (
     ASKS_KIND,
     ITERATES,
+    LOGS,
     LOOKS,
     NAMESPACES,
     SAMPLER_ARGUMENTS,
 )
+from sampler_lint.domain.learning import learns
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.parts import (
     asks_scope,
@@ -318,6 +320,8 @@ class Values:
         if any(each.declared for each in callees) and not any(args):
             return Kind.NUMBER  # it counts for itself
         if isinstance(call.func, Attr) and Kind.NUMBER in args and self.lasts(call.func.value):
+            is_shown = name in handling.SHOWS or LOGS.is_call(call)
+            self.harm |= Kind.ITEM in args and not is_shown and not learns(self.model, call)
             return Kind.PLACE
         if ITERATES.is_call(call) and any(self._gives_batches(arg.value) for arg in call.args):
             return Kind.ITEM
@@ -369,10 +373,10 @@ class Values:
         items = [each for each in parts if self.kind(each) is Kind.ITEM]
         others = [each for each in parts if each not in lists + items] if lists or items else []
         return any(
-            (dotted(part) in self.carried and bool(lists)) or self._was_listed(part)
+            (lists or dotted(part) not in self.fresh) and self._was_listed(part)
             for each in others
             for part in walk(each)
-        )
+        ) or bool(lists and self.carried & {dotted(part) for each in others for part in walk(each)})
 
     def _steps_through(self, call: Call) -> bool:
         """Whether a call takes, batch by batch, the next of what lasts and is no loader."""
@@ -402,7 +406,6 @@ class Values:
             or (isinstance(part, Call) and self.passing & {*self.model.flow.callees(part)})
             or (
                 isinstance(bound.stmt, Assign)
-                and dotted(expr) not in self.fresh
                 and ITERATES.is_call(part)
                 and any(map(self._gives_batches, walk(part)))
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.values import ExtObj, Obj
+from sampler_lint.analysis.values import ExtObj, Obj, Value
 from sampler_lint.catalog import handling
-from sampler_lint.domain.concepts import TRAINS
+from sampler_lint.domain.concepts import FOR_TRAINING
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.steps import is_step
 from sampler_lint.remembered import remembered
@@ -25,18 +25,25 @@ from sampler_lint.syntax.nodes import (
     Return,
     Scope,
     With,
-    Yield,
     last_name,
 )
 
 
 def learns(model: Model, call: Call) -> bool:
     """Whether a call is one of a model or an optimizer, or makes what a loss is made of."""
-    if is_step(model, call) or TRAINS.names(call.func):
+    if is_step(model, call) or FOR_TRAINING.names(call.func):
         return True
-    if any(isinstance(value, (ExtObj, Obj)) for value in model.flow.values(call.func)):
-        return True  # an object is called: a module
-    return not _learning(model, call.scope.module).isdisjoint(map(last_name, walk(call.func)))
+    if any(_is_module(value) for value in model.flow.values(call.func)):
+        return True
+    named = {last_name(part) for part in walk(call.func)} - {getattr(call.scope, "self_name", None)}
+    return not _learning(model, call.scope.module).isdisjoint(named)
+
+
+def _is_module(value: Value) -> bool:
+    """Whether an object is called itself, and no method of one that torch has not made."""
+    if isinstance(value, ExtObj):
+        return "()." not in value.dotted or value.dotted.startswith("torch.")
+    return isinstance(value, Obj)
 
 
 @remembered
@@ -62,6 +69,8 @@ def _taken(model: Model, scope: Scope, into: dict[object, list[Expr]]) -> Iterat
             yield call
         elif isinstance(call.func, Attr) and call.func.name in handling.APPENDS | handling.ADDS:
             into.setdefault(_place(call.func.value), []).extend(arg.value for arg in call.args)
+    if isinstance(scope, Function):
+        yield from scope.yields
     for stmt in statements(scope.body):
         pairs: list[tuple[Expr, Expr]] = []
         if isinstance(stmt, Assign):
@@ -77,8 +86,6 @@ def _taken(model: Model, scope: Scope, into: dict[object, list[Expr]]) -> Iterat
         for target, value in pairs:
             for part in walk(target):
                 into.setdefault(_place(part), []).append(value)
-            if isinstance(value, Yield):
-                yield value
     into.pop(None, None)
 
 

@@ -22,9 +22,7 @@ from sampler_lint.domain.batch_values import (
 from sampler_lint.domain.concepts import (
     EPOCH,
     GENERATORS,
-    ITERATES,
     LOGS,
-    LOOKS,
     SEEDS_ONE,
     WRITES,
 )
@@ -276,7 +274,7 @@ class _Turn(Values):
         if func.name.endswith("_") and self.lasts(leftmost(call)):
             # torch changes in place what a name with a line at its end says.
             return {Kind.ITEM for arg in call.args if self.is_of_samples(arg.value)}
-        if func.name not in handling.APPENDS | handling.ADDS:
+        if func.name not in handling.APPENDS | handling.ADDS | {"setdefault"}:
             return set()
         if self.model.flow.callees(call) or not self.lasts(func.value):
             return set()
@@ -312,7 +310,7 @@ class _Turn(Values):
         kinds = {self.kind(arg.value) for arg in call.args}
         if Kind.ITEM not in kinds or Kind.MADE in kinds:
             return False
-        if any(each.is_call(call) for each in (LOGS, LOOKS, ITERATES, WRITES)):
+        if any(each.is_call(call) for each in (LOGS, WRITES)):
             return False
         func, name = call.func, last_name(call.func)
         if name in handling.APPENDS | handling.ADDS | handling.SHOWS or self.is_pure(call):

@@ -8,13 +8,16 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.values import Ext, Lit, Obj
+from sampler_lint.catalog import handling
 from sampler_lint.domain.concepts import (
     ASKS_KIND,
     ITERATES,
+    LOGS,
     LOOKS,
     NAMESPACES,
     SAMPLER_ARGUMENTS,
 )
+from sampler_lint.domain.learning import learns
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.parts import (
     asks_scope,
@@ -54,6 +57,7 @@ from sampler_lint.syntax.nodes import (
     Compare,
     Const,
     Expr,
+    ExprStmt,
     For,
     Function,
     Index,
@@ -87,25 +91,13 @@ class Given(NamedTuple):
     listed: Kind | None
     is_of_samples: bool
     harm: bool
+    filled: dict[str, Kind]
+    """What it puts into the lists that it is given, by their parameters."""
 
 
 OF_BATCH = frozenset({Kind.ITEM, Kind.MADE})
 NUMBERS = frozenset({Kind.NUMBER, Kind.REST, Kind.PLACE})
-#: What gives one number.
-NUMBERS_OF = frozenset({"float", "int", "item", "len", "size"})
-#: By which a list gets one more at a place of its own, and a set one that has none.
-APPENDS = frozenset({"append", "appendleft", "extend", "insert", "put"})
-ADDS = frozenset({"add", "update"})
-TAKES = frozenset({"pop", "popleft"})
-#: What makes of a batch a number, or something else that compares by its value.
-_FIGURES = frozenset({"float", "hash", "int", "item", "repr", "str", "tolist", "tuple"})
-JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
-#: What is known of a batch without looking at its samples.
-_SHAPES = frozenset(
-    {"bool", "id", "len", "device", "dim", "dtype", "ndim", "numel", "shape", "size"}
-)
-#: By which all items of a list come to one value, whatever their order.
-_SUMS = frozenset({"fsum", "max", "mean", "median", "min", "set", "sorted", "std", "sum", "var"})
+_FEWER = handling.FIGURES | handling.SHAPES | handling.SUMS
 
 
 @once_a_program
@@ -178,8 +170,13 @@ class Values:
                     self._aliases.setdefault(each, []).append(stmt.value)
         self.figures: set[str] = set()
         """Those that have a number, or the like, that is worked out of a batch as it was read."""
+        self.outputs: set[str | None] = set()
+        """Those that have something for each sample: they are set beside the samples."""
         self.harm = False
         self.fresh = self._made_anew()
+        self.filled: set[str] = set()
+        if loop is None and isinstance(scope, Function):
+            self.filled = {param.name for param in scope.params} - {*lasting, *self.lists}
         self.carried = self._read_first() & self.fresh
         """Those of them that still have the value of another turn where they are read."""
         self.by_turn = (
@@ -246,7 +243,7 @@ class Values:
         if isinstance(expr, Call):
             return self._of_call(expr)
         if isinstance(expr, Attr):
-            return None if expr.name in _SHAPES else self.kind(expr.value)
+            return None if expr.name in handling.SHAPES else self.kind(expr.value)
         if isinstance(expr, Index):
             return self._of_entry(expr)
         if isinstance(expr, Comp):
@@ -265,6 +262,7 @@ class Values:
         if isinstance(expr, Bin) and expr.op != "Mod":
             self.harm |= {Kind.ITEM, Kind.NUMBER} <= {*found}
         if isinstance(expr, (Bin, Compare)):
+            self._set_beside(children(expr))
             self.harm |= Kind.PLACE in found and bool({*found} & OF_BATCH)
             self.harm |= self._is_beside(children(expr))
         return kind
@@ -297,15 +295,19 @@ class Values:
         name = last_name(call.func)
         if name == "next" and self._steps_through(call):
             return Kind.PLACE
-        if name in TAKES and isinstance(call.func, Attr) and self._was_listed(call.func.value):
+        if (
+            name in handling.TAKES
+            and isinstance(call.func, Attr)
+            and self._was_listed(call.func.value)
+        ):
             return Kind.PLACE
         args = [self.kind(arg.value) for arg in call.args]
         if Kind.PLACE in [self.list_of(arg.value) for arg in call.args]:
             args.append(Kind.PLACE)
         owner = self.kind(call.func.value) if isinstance(call.func, Attr) else None
-        if ASKS_KIND.is_call(call) or name in _SHAPES:
+        if ASKS_KIND.is_call(call) or name in handling.SHAPES:
             return None
-        if name in _SUMS and any(self.list_of(arg.value) for arg in call.args):
+        if name in handling.SUMS and any(self.list_of(arg.value) for arg in call.args):
             return None
         callees = called(self.model, call) if self.depth < DEEPEST_CALLS else []
         if {*args} & OF_BATCH and self.kind(call.func) in NUMBERS:
@@ -318,36 +320,63 @@ class Values:
         if any(each.declared for each in callees) and not any(args):
             return Kind.NUMBER  # it counts for itself
         if isinstance(call.func, Attr) and Kind.NUMBER in args and self.lasts(call.func.value):
+            is_shown = name in handling.SHOWS or LOGS.is_call(call)
+            self.harm |= Kind.ITEM in args and not is_shown and not learns(self.model, call)
             return Kind.PLACE
         if ITERATES.is_call(call) and any(self._gives_batches(arg.value) for arg in call.args):
             return Kind.ITEM
         if owner is not None:
             return self._together([owner, *args])
         kind = self._together(args)
-        is_function = self._is_function(call)
+        is_function = self.is_pure(call)
+        if not (isinstance(call.stmt, ExprStmt) and call.stmt.value is call):
+            self._set_beside([arg.value for arg in call.args])
         self.harm |= Kind.PLACE in args and bool({*args} & OF_BATCH)
         self.harm |= self._is_beside([arg.value for arg in call.args])
         if kind in OF_BATCH and not is_function:
             return Kind.MADE
         return kind if kind in OF_BATCH or is_function else None
 
-    def _is_function(self, call: Call) -> bool:
+    def is_pure(self, call: Call) -> bool:
         """Whether a call makes a value of its arguments as they are, and learns nothing."""
         if isinstance(call.func, Name) and binder_of(self.scope, call.func.id) is None:
             return hasattr(builtins, call.func.id)
+        owner = call.func.value if isinstance(call.func, Attr) else None
+        if isinstance(owner, Const):
+            return True  # a method of a text
         values = self.model.flow.values(call.func)
-        owners = self.model.flow.values(call.func.value) if isinstance(call.func, Attr) else ()
-        return bool(values) and all(isinstance(value, Ext) for value in (*values, *owners))
+        return bool(values) and all(
+            isinstance(value, Ext) and value.dotted.partition(".")[0] in handling.PURE
+            for value in (*values, *(self.model.flow.values(owner) if owner is not None else ()))
+        )
+
+    def _set_beside(self, parts: list[Expr]) -> None:
+        """Note what was made of samples that is set beside them."""
+        kinds = [*map(self.kind, parts)]
+        if Kind.ITEM in kinds:
+            made = (each for each, kind in zip(parts, kinds, strict=True) if kind is Kind.MADE)
+            self.outputs.update(map(dotted, made))
+            self.outputs.discard(None)
+
+    def is_output(self, expr: Expr) -> bool:
+        """Whether something has a value for each sample: no number, and no sum."""
+        while isinstance(expr, (Attr, Call)) and dotted(expr) not in self.outputs:
+            inner = expr.func if isinstance(expr, Call) else expr
+            if not isinstance(inner, Attr) or inner.name in _FEWER:
+                return False
+            expr = inner.value
+        return dotted(expr) in self.outputs
 
     def _is_beside(self, parts: list[Expr]) -> bool:
-        """Whether a list of this turn is set beside what is left of another."""
+        """Whether what was read in this turn is set beside what is left of another."""
         lists = [each for each in parts if self.list_of(each) is not None]
-        others = [each for each in parts if each not in lists] if lists else []
+        items = [each for each in parts if self.kind(each) is Kind.ITEM]
+        others = [each for each in parts if each not in lists + items] if lists or items else []
         return any(
-            dotted(part) in self.carried or self._was_listed(part)
+            (lists or dotted(part) not in self.fresh) and self._was_listed(part)
             for each in others
             for part in walk(each)
-        )
+        ) or bool(lists and self.carried & {dotted(part) for each in others for part in walk(each)})
 
     def _steps_through(self, call: Call) -> bool:
         """Whether a call takes, batch by batch, the next of what lasts and is no loader."""
@@ -375,19 +404,25 @@ class Values:
         return owner is not None and any(
             (isinstance(part, Comp) and any(map(self._gives_batches, deep(part.iters))))
             or (isinstance(part, Call) and self.passing & {*self.model.flow.callees(part)})
+            or (
+                isinstance(bound.stmt, Assign)
+                and ITERATES.is_call(part)
+                and any(map(self._gives_batches, walk(part)))
+            )
             for bound in owner.bindings[dotted(expr) or ""]
             for part in (walk(bound.value) if bound.value is not None else ())
         )
 
     def _result(self, call: Call, callee: Function) -> Kind | None:
         """What a function of the program gives for what it is given here; what it does is seen."""
+        made = self.model.flow.as_made(call)
         given: dict[str, Kind] = {}
         lasting: set[str] = set()
         turn: set[str] = set()
         lists: dict[str, Kind] = {}
         for param in callee.params:
-            value = passed(callee, param, call)
-            spread = [a.value for a in call.args if a.stars or param.kind == "vararg"]
+            value = passed(callee, param, made)
+            spread = [a.value for a in made.args if a.stars or param.kind == "vararg"]
             if {*map(self.kind, spread)} & OF_BATCH and (value is None or param.kind == "vararg"):
                 given[param.name] = Kind.ITEM
             if isinstance(value, Expr) and {*map(dotted, walk(value))} & self.by_turn:
@@ -411,7 +446,7 @@ class Values:
             sets = frozenset(lasting), frozenset(lists), frozenset(turn)
             asked = callee, loader, key[1], *sets, self.reset, self.depth
             if asked not in known:
-                known[asked] = Given(None, None, False, False)
+                known[asked] = Given(None, None, False, False, {})
                 inner = type(self)(
                     *(self.model, loader, callee, given, self.depth + 1),
                     lasting=frozenset(lasting),
@@ -423,6 +458,10 @@ class Values:
             said = known[asked]
             self.harm |= said.harm
             self._results[key] = said.kind
+            for param in callee.params if said.filled else ():
+                value = passed(callee, param, made)
+                if param.name in said.filled and isinstance(value, Expr):
+                    self._list(value, said.filled[param.name], is_joined=False)
             if said.listed is not None:
                 self._lists[call] = said.listed
                 self._joins |= {call} if said.is_of_samples else set()
@@ -439,6 +478,7 @@ class Values:
             self.list_of(lists[0]) if lists else None,
             any(map(self.is_of_samples, lists)),
             harm,
+            {name: self.lists[name] for name in self.filled & self.lists.keys()},
         )
 
     def leaves_any(self) -> bool:
@@ -457,16 +497,16 @@ class Values:
         if isinstance(expr, (Bin, Map, Seq)):
             return self._together([self.list_of(each) for each in children(expr)])
         if isinstance(expr, Call):
-            if last_name(expr.func) in _SUMS | LOOKS.called:
+            if last_name(expr.func) in handling.SUMS | LOOKS.called:
                 return None
             self.kind(expr)
             if expr in self._lists:
                 return self._lists[expr]
             parts = [expr.func.value] if isinstance(expr.func, Attr) else []
-            if self._is_function(expr):
+            if self.is_pure(expr):
                 parts = [arg.value for arg in expr.args]
             return self._together([self.list_of(each) for each in parts])
-        if isinstance(expr, (Attr, Index)) and getattr(expr, "name", "") not in _SHAPES:
+        if isinstance(expr, (Attr, Index)) and getattr(expr, "name", "") not in handling.SHAPES:
             return self.list_of(expr.value)
         return None
 
@@ -474,10 +514,12 @@ class Values:
         """Whether a list has something of each sample, as it was read or as it came out."""
         kind = self.list_of(expr)
         joins = any(
-            isinstance(part, Call) and (last_name(part.func) in JOINS or part in self._joins)
+            isinstance(part, Call)
+            and (last_name(part.func) in handling.JOINS or part in self._joins)
             for part in walk(expr)
         )
-        return kind is Kind.ITEM or (kind is not None and (joins or self._is_joined(expr)))
+        is_joined = joins or self._is_joined(expr)
+        return kind is Kind.ITEM or (kind is not None and is_joined) or self.is_output(expr)
 
     def _is_joined(self, expr: Expr) -> bool:
         return any(dotted(part) in self.joined for part in walk(expr))
@@ -551,18 +593,22 @@ class Values:
                 is_number = is_first and any(map(counts, comp.iters))
                 self.kinds.setdefault(name, Kind.NUMBER if is_number else kind or Kind.ITEM)
         for call in self.calls:
+            if any(dotted(arg.value) in self.fresh for arg in call.args):
+                self.kind(call)  # it may put something into what it is given
             if isinstance(call.func, Attr) and call.func.name == "update":
                 kinds = {self.kind(arg.value) for arg in call.args}
                 is_digest = kinds == {Kind.ITEM} and not self.model.flow.callees(call)
                 if is_digest and dotted(call.func.value) in self.fresh:
                     self._list(call.func.value, Kind.ITEM, is_joined=True)
-            if isinstance(call.func, Attr) and call.func.name in APPENDS | {"add"}:
+            if isinstance(call.func, Attr) and call.func.name in handling.APPENDS | {"add"}:
                 for arg in call.args:
                     kind = self.kind(arg.value)
                     kept = kind in OF_BATCH or kind is Kind.PLACE
                     owner = call.func.value
-                    if kept and dotted(owner) in self.fresh and not self.lasts(owner):
-                        self._list(call.func.value, kind, is_joined=call.func.name == "extend")
+                    is_ours = dotted(owner) in self.fresh | self.filled
+                    if kept and is_ours and not self.lasts(owner):
+                        is_joined = call.func.name == "extend" or self.is_output(arg.value)
+                        self._list(call.func.value, kind, is_joined=is_joined)
 
     def _go_over(self, loop: For) -> None:
         """Find what a loop gives its variables, and what changes from batch to batch besides."""
@@ -633,7 +679,7 @@ class Values:
             return True
         if self.kind(expr) is not Kind.ITEM:
             return False
-        if isinstance(expr, Call) and last_name(expr.func) in _FIGURES:
+        if isinstance(expr, Call) and last_name(expr.func) in handling.FIGURES:
             return True
         inner = expr.elements if isinstance(expr, Comp) else children(expr)
         if isinstance(expr, Call):

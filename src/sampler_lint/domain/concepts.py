@@ -325,7 +325,7 @@ ITERATES = Concept(
     called=frozenset(
         {
             *("iter", "next", "list", "tuple", "set", "enumerate", "zip", "cycle", "chain"),
-            *("islice", "sorted", "reversed", "map", "tqdm", "from_iterable"),
+            *("islice", "sorted", "reversed", "map", "reduce", "tqdm", "from_iterable"),
         }
     )
 )

@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj
+from sampler_lint.catalog import handling
 from sampler_lint.domain.batch_values import (
-    ADDS,
-    APPENDS,
     NUMBERS,
-    NUMBERS_OF,
     OF_BATCH,
     Kind,
     Values,
@@ -29,6 +27,7 @@ from sampler_lint.domain.concepts import (
     WRITES,
 )
 from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.learning import learns
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.parts import (
     begins_sum,
@@ -66,7 +65,6 @@ from sampler_lint.syntax.nodes import (
     Comp,
     Compare,
     Expr,
-    ExprStmt,
     For,
     Function,
     If,
@@ -135,7 +133,7 @@ def _keeps_what_it_is_given(model: Model, module: ModuleFacts) -> bool:
 def _handed_over(model: Model, module: ModuleFacts) -> Iterator[tuple[Function, dict[str, Kind]]]:
     """The functions of a file that nobody in it calls: what they are given may be any item."""
     for scope in module.scopes:
-        if isinstance(scope, Function) and (scope.name == "forward" or scope.cls is None):
+        if isinstance(scope, Function) and (scope.name in {"emit", "forward"} or scope.cls is None):
             params = scope.params[1:] if scope.cls is not None else scope.params
             is_plain = all(param.default is None for param in params)
             if is_plain and not scope.loops and not model.flow.callers(scope):
@@ -171,7 +169,7 @@ class _Turn(Values):
             seeds = SEEDS_ONE.is_call(call) or GENERATORS.is_call(call)
             if seeds and any(self.kind(arg.value) is Kind.NUMBER for arg in call.args):
                 return True
-            if self._writes(call) or self._tells_others(call) or self._gives_away(call):
+            if self._writes(call) or self._is_unknown(call) or self._gives_away(call):
                 return True
         # Who keeps the samples beside what was made of each relies on no order.
         if Kind.ITEM in kept and Kind.MADE not in kept:
@@ -226,8 +224,9 @@ class _Turn(Values):
             if self.kind(target.key) in OF_BATCH:
                 return False  # the samples say themselves whose place it is
             is_carried = dotted(target.value) in self.carried
+            is_part = kind is Kind.MADE and target in self.scope.module.slices
             return (is_carried or self.lasts(target.value)) and (
-                kind is Kind.ITEM or self.is_of_samples(stmt.value)
+                kind is Kind.ITEM or is_part or self.is_of_samples(stmt.value)
             )
         made = last_name(stmt.value.func) if isinstance(stmt.value, Call) else None
         is_left = self.list_of(stmt.value) is not None
@@ -248,7 +247,7 @@ class _Turn(Values):
         begun = self._begun(target)
         is_number = any(map(begins_sum, begun))
         made = stmt.value
-        is_number |= isinstance(made, Call) and last_name(made.func) in NUMBERS_OF
+        is_number |= isinstance(made, Call) and last_name(made.func) in handling.NUMBERS
         return stmt.op in {"Add", "Sub"} and is_number and self.list_of(made) is None
 
     def _begun(self, target: Expr) -> list[Expr]:
@@ -275,65 +274,56 @@ class _Turn(Values):
         if func.name.endswith("_") and self.lasts(leftmost(call)):
             # torch changes in place what a name with a line at its end says.
             return {Kind.ITEM for arg in call.args if self.is_of_samples(arg.value)}
-        if func.name not in APPENDS | ADDS:
+        if func.name not in handling.APPENDS | handling.ADDS | {"setdefault"}:
             return set()
         if self.model.flow.callees(call) or not self.lasts(func.value):
             return set()
         args = [arg.value for arg in call.args]
         if any(map(self.is_of_samples, args)):
             return {Kind.ITEM}
-        if func.name in ADDS and not self._is_in_part(call):
+        if func.name in handling.ADDS and not self._is_in_part(call):
             return set()
         return {*map(self.kind, args)}
 
     def _gives_away(self, call: Call) -> bool:
-        """Whether a number of a batch as it was read, and no batch, goes where nobody follows it.
-
-        What learns is given batches.
-        """
+        """Whether a number of a batch as it was read, and no batch, is kept by what it is given."""
         given = [arg.value for arg in call.args]
         if not any(map(self.is_figure, given)) or LOGS.is_call(call):
             return False
         func, name = call.func, last_name(call.func)
         owner = func.value if isinstance(func, Attr) else None
-        if name in ADDS and owner is not None and self.lasts(owner):
+        if name in handling.ADDS and owner is not None and self.lasts(owner):
             # Of each sample is of no account, and of each batch as they were made up.
             around = next(iter(loops_of(call.stmt)), None) if call.stmt is not None else None
             is_pass = isinstance(around, For) and any(map(self._gives_batches, walk(around.iter)))
             return name == "add" and is_pass
         if name == "setattr":
             return self.lasts(given[0])
-        if any(self.kind(each) in OF_BATCH and not self.is_figure(each) for each in given):
-            return False
-        callees = called(self.model, call)
-        if callees or name in APPENDS | ADDS or WRITES.is_call(call):
-            return any(each.name == "__init__" for each in callees)
-        if owner is not None and (self.kind(owner) in OF_BATCH or not self.lasts(owner)):
-            return False
-        return not self._is_function(call) and not is_step(self.model, call)
+        is_batch = any(self.kind(each) in OF_BATCH and not self.is_figure(each) for each in given)
+        return not is_batch and any(each.name == "__init__" for each in called(self.model, call))
 
-    def _tells_others(self, call: Call) -> bool:
-        """Whether something else than what learns is told an item, and nothing comes back."""
-        if not isinstance(call.stmt, ExprStmt) or call.stmt.value is not call:
+    def _is_unknown(self, call: Call) -> bool:
+        """Whether something else than what learns is given an item, and nobody knows what it does.
+
+        What is given what was made of the items, too, measures that.
+        """
+        kinds = {self.kind(arg.value) for arg in call.args}
+        if Kind.ITEM not in kinds or Kind.MADE in kinds:
             return False
-        kinds = {self.kind(part) for arg in call.args for part in walk(arg.value)}
-        if Kind.ITEM not in kinds or Kind.MADE in kinds or LOGS.is_call(call):
+        if any(each.is_call(call) for each in (LOGS, WRITES)):
             return False
-        func = call.func
-        if called(self.model, call) or is_step(self.model, call):
+        func, name = call.func, last_name(call.func)
+        if name in handling.APPENDS | handling.ADDS | handling.SHOWS or self.is_pure(call):
+            return False
+        if called(self.model, call) or learns(self.model, call):
             return False
         if not isinstance(func, Attr):
-            # What a loop takes of a list of functions, or what a variable holds.
-            bound = self.scope.bindings.get(func.id, ()) if isinstance(func, Name) else ()
-            return any(each.how == "element" for each in bound)
-        if func.name in APPENDS | ADDS or WRITES.is_call(call) or self.kind(func.value):
+            return True
+        if self.kind(func.value) or not self.lasts(func.value):
             return False
         owner = dotted(func.value)
-        learns = (one for one in self.calls if isinstance(one.func, Attr))
-        return not any(
-            dotted(one.func.value) == owner and is_step(self.model, one)  # type: ignore[attr-defined]
-            for one in learns
-        )
+        stepping = (one.func for one in self.calls if is_step(self.model, one))
+        return not any(isinstance(each, Attr) and dotted(each.value) == owner for each in stepping)
 
     def _writes(self, call: Call) -> bool:
         """Whether items are written to a file in each turn, at places of their own."""

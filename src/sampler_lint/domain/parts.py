@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import ExtObj, Obj
+from sampler_lint.catalog.handling import ZEROS
 from sampler_lint.domain.concepts import (
     COUNTS,
     EPOCH,
@@ -91,15 +92,18 @@ def counts(source: Expr) -> bool:
 
 
 def called(model: Model, call: Call) -> list[Function]:
-    """The functions of the tree that a call runs, also that by which torch calls a module."""
-    classes = [v.cls for v in model.flow.values(call.func) if isinstance(v, Obj)]
+    """The functions of the tree that a call runs, also that by which torch calls a module.
+
+    Or calls the modules that one of a library was made of: ``DistributedDataParallel(net)``.
+    """
+    values = [*model.flow.values(call.func)]
+    for value in values:
+        given = value.site.args if isinstance(value, ExtObj) else ()
+        values += (v for arg in given for v in model.flow.values(arg.value) if v not in values)
+    classes = [v.cls for v in values if isinstance(v, Obj)]
     methods = [model.flow.method(cls, "forward") for cls in classes if isinstance(cls, Class)]
     found = [method for method in methods if isinstance(method, Function)]
     return [*model.flow.callees(call), *found]
-
-
-#: What makes a tensor of numbers to add others to.
-_ZEROS = frozenset({"new_zeros", "tensor", "zeros", "zeros_like"})
 
 
 def seeds_alike(call: Call, loop: Loop) -> bool:
@@ -128,7 +132,7 @@ def gives_what_lasts(function: Function) -> bool:
 def begins_sum(expr: Expr) -> bool:
     """Whether it is a number, or a tensor of numbers, to add others to."""
     if isinstance(expr, Call):
-        return last_name(expr.func) in _ZEROS
+        return last_name(expr.func) in ZEROS
     return isinstance(expr, Const) and isinstance(expr.value, (int, float))
 
 

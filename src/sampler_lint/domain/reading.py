@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from sampler_lint.analysis.values import Ext, FuncRef, Obj
-from sampler_lint.domain.batch_values import APPENDS, TAKES
+from sampler_lint.catalog.handling import APPENDS, TAKES
 from sampler_lint.domain.copies import COPIED
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
@@ -19,6 +19,7 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Call,
     Class,
+    Const,
     Expr,
     Function,
     Index,
@@ -76,7 +77,15 @@ def _goes_by_turn(model: Model, function: Function) -> bool:
                 is_read = any(same(part, each) for part in reads if part is not each)
                 if (goes_on or is_read) and _lasts(each, function):
                     return True
-    return any(_grows(model, call, function, APPENDS | TAKES) for call in function.calls)
+    return any(
+        _grows(model, call, function, APPENDS | TAKES) or _goes_on(call) for call in function.calls
+    )
+
+
+def _goes_on(call: Call) -> bool:
+    """Whether a call opens a file to write behind what is in it."""
+    modes = [arg.value.value for arg in call.args if isinstance(arg.value, Const)]
+    return last_name(call.func) == "open" and not {"a", "ab", "a+", "at"}.isdisjoint(modes)
 
 
 def _grows(model: Model, call: Call, function: Function, how: Collection[str]) -> bool:

@@ -45,7 +45,7 @@ from sampler_lint.edits.names import means_the_same, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import splitting_place
-from sampler_lint.syntax.navigation import leftmost, self_class, unparse, walk
+from sampler_lint.syntax.navigation import leftmost, same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -387,6 +387,11 @@ def _drawn_later(model: Model, shuffle: OwnShuffle) -> str:
         maker = given if given is not None else getattr(call.func, "value", None)
         if maker is not None and last_name(maker) == name and share and call.row > share.row:
             return f"`{unparse(call)}` draws from the same generator"
+    for store in shuffle.taker.stores if name is not None else ():
+        is_ordering = any(same(read, store.target) for read in shuffle.taker.reads)
+        parts = walk(store.value) if store.value is not None and not is_ordering else ()
+        if name in map(last_name, parts) and last_name(store.target) != name:
+            return f"`{unparse(store.target)}` is drawn from the same generator"
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sampler_lint.analysis.values import Ext, Obj, Unknown, Value
+from sampler_lint.catalog.handling import ADDS, APPENDS
 from sampler_lint.domain.concepts import ASKS_BY_NAME, GIVES_STATE, ITERATES, LOGS, LOOKS, RANGES
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.epochs import EpochLoop, pass_trains
@@ -32,7 +33,7 @@ from sampler_lint.syntax.nodes import (
 )
 
 #: By which a container keeps what it is given.
-_KEEPS = frozenset({"append", "add", "extend", "insert", "put", "setdefault", "update"})
+_KEEPS = APPENDS | ADDS | {"setdefault"}
 
 
 def reads_epoch_besides(model: Model, told: frozenset[Value]) -> str | None:
@@ -124,6 +125,16 @@ def _is_besides(model: Model, sampler: Obj, cls: Class, scope: Scope) -> bool:
     name = scope.name
     is_plain = name in {"set_epoch", "__repr__", "__str__"} or GIVES_STATE.says(name)
     return name == "__len__" or (not is_plain and scope not in covered)
+
+
+def reads_seed_besides(model: Model, made: Obj, names: set[str]) -> str | None:
+    """A place that takes the seed of a sampler for something else."""
+    for read, owner in (each for name in names for each in _reads(model).get(name, ())):
+        cls = self_class(owner)
+        is_ours = any(map(made.may_be, model.flow.values(owner)))
+        if _is_besides(model, made, cls, read.scope) if cls is not None else is_ours:
+            return f"{model.place(read.scope, read)} reads its seed"
+    return None
 
 
 def _told_attributes(model: Model, sampler: Obj) -> frozenset[str]:

@@ -12,7 +12,11 @@ from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.leaving import hands_on, leaves_items
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seeds import is_seed_name
-from sampler_lint.edits.safety.observers import is_looked_at, reads_epoch_besides
+from sampler_lint.edits.safety.observers import (
+    is_looked_at,
+    reads_epoch_besides,
+    reads_seed_besides,
+)
 from sampler_lint.edits.safety.receivers import KEEPS, in_model, rewritten
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.values import constructed
@@ -72,7 +76,9 @@ def _reordered(model: Model, module: Module, changed: Changed) -> str | None:
         if made is not None and any(is_seed_name(name or "") for name in written):
             if (kept := _kept_anywhere(model).get(made)) is not None:
                 return f"{model.place(*kept)} keeps an order"
-            if reason := _gone_by(model, frozenset({made}), has_one_order=True):
+            names = {name for name in written if name and is_seed_name(name)}
+            reason = _gone_by(model, frozenset({made}), has_one_order=True)
+            if reason := reason or reads_seed_besides(model, made, names):
                 return reason
         elif made is not None and "shuffle" in written:
             for value, where in _kept_beside(model).items():

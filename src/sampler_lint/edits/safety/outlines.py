@@ -193,6 +193,11 @@ def stored_over(model: Model, module: Module, changed: Changed) -> str | None:
         cls = scope_at(module, old) if isinstance(old, ast.ClassDef) else None
         if not isinstance(cls, Class):
             continue
+        for call in model.project.calls_named("vars"):
+            held = [v for arg in call.positional for v in model.flow.values(arg)]
+            kinds = [v.cls for v in held if isinstance(v, Obj) and isinstance(v.cls, Class)]
+            if any(cls in model.flow.mro(each) for each in kinds):
+                return f"{model.place(call.scope, call)} takes all that it keeps"
         for derived in model.flow.subclasses(cls):
             if derived.method(node.attr) is not None:
                 return f"`{derived.name}` has a method `{node.attr}`"

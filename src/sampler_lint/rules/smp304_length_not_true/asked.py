@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import Hop, only
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack
 from sampler_lint.domain.concepts import LOGS, MEASURED, PROGRESS
 from sampler_lint.domain.model import Model
@@ -11,9 +12,12 @@ from sampler_lint.domain.programs import program_files
 from sampler_lint.syntax.navigation import children, holds, nodes_in, statements
 from sampler_lint.syntax.nodes import (
     Assign,
+    Attr,
     Bin,
     Call,
     Class,
+    Compare,
+    Const,
     Expr,
     Function,
     Name,
@@ -48,6 +52,27 @@ def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool | None:
     sites = [loader.site for _, loader in pairs if loader.site is not None]
     near = (found for site in sites for found in passes_near(model, site.scope))
     return False if any(found.loader in held for found in near) else None
+
+
+def is_held_to_number(model: Model, cls: Class) -> bool:
+    """Whether the program compares its length, or that of its loader, with a number."""
+    held = {each for pair in model.loaded.get(cls, ()) for each in pair}
+    for module in model.project.modules_near(cls):
+        for scope in module.facts.scopes:
+            for node in nodes_in(statements(scope.body)):
+                sides = children(node) if isinstance(node, Compare) else []
+                if any(isinstance(each, Const) for each in sides):
+                    made = (only(model.flow, each, Hop.ASSIGNED) for each in sides)
+                    if any(_is_length(model, each, held) for each in made):
+                        return True
+    return False
+
+
+def _is_length(model: Model, expr: Expr | None, held: set[Obj]) -> bool:
+    if not isinstance(expr, Call) or last_name(expr.func) not in {"len", "__len__"}:
+        return False
+    asked = expr.func.value if isinstance(expr.func, Attr) else next(iter(expr.positional), expr)
+    return not held.isdisjoint(model.flow.values(asked))
 
 
 def _is_shown(asked: Call | Name) -> bool:

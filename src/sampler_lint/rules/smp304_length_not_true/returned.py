@@ -19,6 +19,7 @@ from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._foreign_reads import is_asked_first
 from sampler_lint.rules._some_paths import only_stores
 from sampler_lint.rules._trials import defined_by
+from sampler_lint.rules.smp304_length_not_true.asked import is_held_to_number
 from sampler_lint.syntax.navigation import blocks, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -146,6 +147,9 @@ def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
                 and any(_is_one(arg.value) for arg in value.args)
             ):
                 module = model.module_of(method)
+                because = "its length was right in every simulated case" if is_true else ""
+                if not because and is_held_to_number(model, cls):
+                    because = "the program compares the length with a number"
                 return Suspect(
                     module,
                     value,
@@ -154,7 +158,8 @@ def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
                         value.func,
                         "max",
                         "Make 1 the lower bound",
-                        Applicability.UNSAFE if is_true else Applicability.SAFE,
+                        Applicability.UNSAFE if because else Applicability.SAFE,
+                        because,
                     ),
                     effect="trainers take the steps per epoch and the learning-rate schedule "
                     "from `len(loader)`",

@@ -39,7 +39,7 @@ def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool:
             for arg in call.args if asks or _is_of_framework(model, call) else ():
                 values = model.flow.values(arg.value)
                 known = {value for value in values if isinstance(value, Obj)}
-                if known & held:
+                if any(value.may_be(each) for value in known for each in held):
                     return True
                 is_seen = bool(known) or any(isinstance(value, Pack) for value in values)
                 if asks and not is_seen and MEASURED.names(arg.value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, only
-from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack
+from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack, Unknown, Why
 from sampler_lint.domain.concepts import LOGS, MEASURED, PROGRESS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import passes_near
@@ -43,15 +43,17 @@ def is_asked_for(model: Model, cls: Class, *, is_refused: bool) -> bool | None:
             asks = last_name(call.func) == "len" and (is_refused or not _is_shown(call))
             for arg in call.args if asks or _is_of_framework(model, call) else ():
                 values = model.flow.values(arg.value)
-                known = {value for value in values if isinstance(value, Obj)}
-                if known & held:
+                known = [value for value in values if isinstance(value, Obj)]
+                if any(value.may_be(each) for value in known for each in held):
                     return True
-                is_seen = bool(known) or any(isinstance(value, Pack) for value in values)
+                is_seen = any(isinstance(value, (Obj, Pack)) for value in values)
+                is_seen &= not any(isinstance(v, Unknown) and v.why is Why.LOST for v in values)
                 if asks and not is_seen and MEASURED.names(arg.value):
                     return True
     sites = [loader.site for _, loader in pairs if loader.site is not None]
     near = (found for site in sites for found in passes_near(model, site.scope))
-    return False if any(found.loader in held for found in near) else None
+    is_gone_over = any(found.loader.may_be(each) for found in near for each in held)
+    return False if is_gone_over else None
 
 
 def is_held_to_number(model: Model, cls: Class) -> bool:

@@ -48,6 +48,8 @@ from sampler_lint.syntax.nodes import (
     Function,
     Index,
     Node,
+    Other,
+    Scope,
     Unary,
     While,
     last_name,
@@ -133,15 +135,26 @@ def _corrected(
 def _asks_what_length_is_made_of(model: Model, cls: Class) -> bool:
     """Whether it reads, of data that it holds, an attribute that the data's own length is made of.
 
-    A sampler over ``len(data) // data.groups`` is right for data of ``groups * n`` samples.
+    A sampler over ``len(data) // data.groups`` is right for data of ``groups * n`` samples. To look
+    a single one up, ``data.ids[i]``, is not to ask how many there are.
     """
     return any(
         isinstance(value, Obj) and _is_length_made_of(model, value, read.name)
         for scope in own_scopes(model, cls)
-        for read in scope.reads
+        for read in _counted_reads(scope)
         if self_class(read.value) is None
         for value in model.flow.values(read.value)
     )
+
+
+def _counted_reads(scope: Scope) -> list[Attr]:
+    """The attributes read there, but for those of which one item is looked up."""
+    looked_in = {
+        id(node.value)
+        for node in nodes_in(statements(scope.body))
+        if isinstance(node, Index) and not isinstance(node.key, Other)  # no slice
+    }
+    return [read for read in scope.reads if id(read) not in looked_in]
 
 
 def _is_length_made_of(model: Model, data: Obj, name: str) -> bool:

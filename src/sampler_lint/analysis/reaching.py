@@ -10,6 +10,7 @@ from sampler_lint.syntax.navigation import holds, leaves, nodes_in, stands_in, s
 from sampler_lint.syntax.nodes import (
     Assign,
     Binding,
+    Call,
     Choice,
     Class,
     ExprStmt,
@@ -18,6 +19,7 @@ from sampler_lint.syntax.nodes import (
     ModuleFacts,
     Name,
     Node,
+    Nth,
     Raise,
     Return,
     Scope,
@@ -149,6 +151,32 @@ def _returns_first(one: Stmt, other: Stmt) -> bool:
 def _is_lost(bound: Stmt | None, stmt: Stmt) -> bool:
     """Whether no way leads from an earlier statement to another."""
     return bound is not None and (is_apart(bound, stmt) or _returns_first(bound, stmt))
+
+
+def is_taken_apart_otherwise(call: Call, place: Call) -> bool:
+    """Whether a call takes apart what it gets, and no return after a place of what it calls fits.
+
+    ``loader, classes, sampler = make(args)`` comes to no branch that returns two values.
+    """
+    function, stmt = place.scope, place.stmt
+    taken = _first_taken(call)
+    if taken is None or stmt is None or stmt.scope is not function:
+        return False
+    after = [
+        each.value
+        for each in getattr(function, "returns", ())
+        if each.order >= stmt.order and not _is_lost(stmt, each)
+    ]
+    return bool(after) and not any(taken.may_be_of(value) for value in after)
+
+
+def _first_taken(call: Call) -> Nth | None:
+    """Which of the targets gets the first part of what a call gives, if it is taken apart."""
+    if not isinstance(call.stmt, Assign) or call.stmt.value is not call:
+        return None
+    paths = [b.path for found in call.scope.bindings.values() for b in found if b.value is call]
+    paths += [store.path for store in call.scope.stores if store.value is call]
+    return next((path[0] for path in paths if path and isinstance(path[0], Nth)), None)
 
 
 def surely_runs_before(one: Stmt | None, other: Stmt | None) -> bool:

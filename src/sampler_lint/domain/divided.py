@@ -12,7 +12,7 @@ from sampler_lint.domain.agreement import agrees
 from sampler_lint.domain.concepts import GENERATORS, ORDERS, RESTORES, SEEDS_ONE
 from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.datasets import sampled
-from sampler_lint.domain.draws import is_module, seeded, shuffled_by
+from sampler_lint.domain.draws import is_module, is_unseeded, seeded, shuffled_by
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart
@@ -326,8 +326,7 @@ def _seeds_made(model: Model, generator: Expr) -> Iterator[Expr]:
             continue
         given = expr.positional[0] if expr.positional else expr.keyword("seed")
         if GENERATORS.is_made(expr, model.flow.values):
-            is_none = isinstance(given, Const) and given.value is None
-            yield given if given is not None and not is_none else expr
+            yield expr if given is None or is_unseeded(model, expr) else given
         elif SEEDS_ONE.is_call(expr) and given is not None:
             yield given
         elif last_name(expr.func) == "Generator" and isinstance(expr.stmt, Assign):

@@ -18,7 +18,18 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.model import Model, calls_inside
 from sampler_lint.syntax.navigation import self_class, unparse, walk
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, If, Name, Scope, last_name
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    If,
+    Name,
+    Scope,
+    last_name,
+)
 
 
 class Seeded(NamedTuple):
@@ -99,6 +110,14 @@ def own_entropy(model: Model, expr: Expr) -> str | None:
         if isinstance(node, Call) and ENTROPY.is_made(node, model.flow.values):
             return f"{unparse(node.func)}()"
     return None
+
+
+def is_unseeded(model: Model, call: Call) -> bool:
+    """Whether a call makes a generator that begins with the system's entropy."""
+    if not GENERATORS.is_made(call, model.flow.values):
+        return False
+    given = call.positional[0] if call.positional else call.keyword("seed")
+    return given is None or (isinstance(given, Const) and given.value is None)
 
 
 def drawn_before_seeding(model: Model, expr: Expr) -> str | None:

@@ -117,7 +117,9 @@ class Injection:
                     return Switch.FORBIDDEN  # or left to the user, who is not known
         trainers = self.calls(program)
         if not trainers or any(may_be_told_more(self.model, call) for call in trainers):
-            return Switch.UNKNOWN
+            files = {self.model.module_of(call.scope) for call in trainers}
+            is_told = any(told_by_settings(self.model, file) is not None for file in files)
+            return Switch.FORBIDDEN if is_told else Switch.UNKNOWN
         if all(is_one_device(self.model, call) for call in trainers):
             return Switch.SINGLE
         return Switch.OPEN
@@ -260,13 +262,22 @@ def told_by_settings(model: Model, module: Module) -> str | None:
     while True:
         for below in ("", "config", "configs", "conf"):
             inside = os.path.join(folder, below) if below else folder
-            for name in model.project.names_in(inside):
-                path = os.path.join(inside, name)
-                if name.endswith((".yaml", ".yml")) and _tells(model, path):
+            for path in _settings_in(model, inside, groups=below != ""):
+                if _tells(model, path):
                     return os.path.relpath(path, root)
         if folder == root or not folder.startswith(root) or folder == os.path.dirname(folder):
             return None
         folder = os.path.dirname(folder)
+
+
+def _settings_in(model: Model, folder: str, *, groups: bool) -> Iterator[str]:
+    """The YAML files of a folder, and of the groups in it from which hydra takes one each."""
+    for name in model.project.names_in(folder):
+        path = os.path.join(folder, name)
+        if name.endswith((".yaml", ".yml")):
+            yield path
+        elif groups and name.endswith(os.sep):
+            yield from _settings_in(model, path, groups=False)
 
 
 def _tells(model: Model, path: str) -> bool:

@@ -22,8 +22,11 @@ from sampler_lint.limits import MOST_CALLING_BY_NAME, MOST_REGISTERED
 from sampler_lint.remembered import remembered
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.closure import closure
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope
+from sampler_lint.syntax.navigation import binder_of
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Imported, Name, Scope
 from sampler_lint.workspace.import_paths import Place
+from sampler_lint.workspace.project import Module
+from sampler_lint.workspace.stars import BUILTINS
 
 
 def files_to_join(model: Model) -> set[str]:
@@ -100,7 +103,7 @@ def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
             continue
         outside = {
             name
-            for name, imported in module.facts.imports
+            for name, imported in (*module.facts.imports, *_starred(module))
             for path in model.project.files_meant(imported, module)
             if path not in known or path.endswith("__init__.py")  # a package hands on what it has
         }
@@ -112,6 +115,17 @@ def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
             paths = {model.module_of(function).path for function in model.flow.callees(call)}
             if not paths <= known and any(_matters(model, arg.value) for arg in call.args):
                 yield from paths
+
+
+def _starred(module: Module) -> Iterator[tuple[str, Imported]]:
+    """The names that a file calls and does not bind, with each of its star imports."""
+    stars = [Imported(name, None, level) for name, level in module.facts.star_imports]
+    called = [call.func for call in module.facts.all_calls] if stars else []
+    names = {
+        func.id for func in called if isinstance(func, Name) and not binder_of(func.scope, func.id)
+    }
+    for name in names - BUILTINS:
+        yield from ((name, star) for star in stars)
 
 
 def _leads_to(expr: Expr, names: set[str], known: dict[tuple[Scope, str], bool]) -> bool:

@@ -20,6 +20,7 @@ from sampler_lint.remembered import remembered
 from sampler_lint.source import TELLING, SourceError
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.navigation import (
+    asked_for,
     blocks,
     children,
     expressions,
@@ -402,11 +403,10 @@ class Launches:
         if any(path in leading for path, _ in imported_files(self._files.model, module)):
             return True
         stem = os.path.splitext(os.path.basename(part.path))[0]
-        imports = [(name, level) for _, (name, _, level) in module.facts.imports]
         return any(
             (name or "").rpartition(".")[2] == stem
             and self._project.imports.find(name or "", module, level) is None
-            for name, level in [*imports, *module.facts.star_imports]
+            for name, level in asked_for(module.facts)
         )
 
     def _gives(self, path: str, part: Part) -> bool:

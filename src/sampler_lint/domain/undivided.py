@@ -10,6 +10,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.asked import tests
 from sampler_lint.analysis.origins import is_one_value, passed_as
+from sampler_lint.analysis.reaching import is_taken_apart_otherwise
 from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack, Table, Unknown
 from sampler_lint.domain.concepts import (
     FIRST_RANK,
@@ -120,7 +121,12 @@ def trained_together(model: Model, site: Call) -> Call | None:
 def _ways(model: Model, site: Call) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
     """What leads to a call, by branches that one run may take together."""
     return chains(
-        model, site.scope, lambda call, calls: not contradict(model, [site, *calls], [call])
+        model,
+        site.scope,
+        lambda call, calls: (
+            not contradict(model, [site, *calls], [call])
+            and not is_taken_apart_otherwise(call, calls[0] if calls else site)
+        ),
     )
 
 

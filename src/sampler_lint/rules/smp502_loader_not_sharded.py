@@ -12,6 +12,7 @@ from sampler_lint.analysis.values import Ext, Obj, Pack
 from sampler_lint.catalog.torch import MAP_STYLE
 from sampler_lint.domain.concepts import DRAW, FIRST_RANK, PROCESSES, RANK, WORLD_SIZE
 from sampler_lint.domain.datasets import is_iterated
+from sampler_lint.domain.draws import is_unseeded
 from sampler_lint.domain.epochs import feeds_training, hooks_undivided
 from sampler_lint.domain.evaluated import evaluated_in_sight
 from sampler_lint.domain.fixed_orders import keeps_order
@@ -64,14 +65,14 @@ class LoaderNotSharded(Rule):
         not depend on the rank, where several processes train one model with it: the model is
         wrapped in `DistributedDataParallel` or FSDP, passed to DeepSpeed, apex or Horovod, or its
         gradients go through `all_reduce`. Not reported if the dataset or the loop depends on the
-        rank, if generators are seeded by rank, if the loader is built under a condition about
-        ranks, or if ranks share batches or parts of the model on purpose (tensor or pipeline
-        parallelism). Nor if the program shards anything else, or imports a package that does,
-        unless a loop certainly trains with exactly the loader built here. One that does not shuffle
-        either counts where a loop certainly trains with it and an index stands for one sample. With
-        Lightning: a
-        loader that a Trainer with `use_distributed_sampler=False` trains with (likely, where a
-        YAML file beside the code says so, for LightningCLI or `Trainer(**settings)`), on several
+        rank, if generators are seeded by rank, if the sampler makes one of its own without a seed,
+        if the loader is built under a condition about ranks, or if ranks share batches or parts of
+        the model on purpose (tensor or pipeline parallelism). Nor if the program shards anything
+        else, or imports a package that does, unless a loop certainly trains with exactly the loader
+        built here. One that does not shuffle either counts where a loop certainly trains with it
+        and an index stands for one sample. With Lightning: a loader that a Trainer with
+        `use_distributed_sampler=False` trains with (likely, where a YAML file beside the code says
+        so, for LightningCLI or `Trainer(**settings)`), on several
         devices; with Fabric and Accelerate: a loader that a loop trains with as it was built,
         without `setup_dataloaders` or `prepare`; with transformers: a loader that an overridden
         `get_train_dataloader` returns as it was built (likely, where the program knows of ranks).
@@ -439,8 +440,11 @@ def _knows_no_rank(model: Model, cls: Class | str) -> bool:
     """Whether samplers of a class certainly draw, from all samples, alike on each rank."""
     if isinstance(cls, str):
         return _draws_from_all(cls)
-    return knows_ranks(model, cls) is False and any(
-        DRAW.names(call.func) for scope in scopes_inside(cls) for call in scope.calls
+    calls = [call for scope in scopes_inside(cls) for call in scope.calls]
+    return (
+        knows_ranks(model, cls) is False
+        and any(DRAW.names(call.func) for call in calls)
+        and not any(is_unseeded(model, call) for call in calls)
     )
 
 

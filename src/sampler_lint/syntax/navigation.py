@@ -28,6 +28,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Lambda,
     Map,
+    ModuleFacts,
     Name,
     Other,
     Raise,
@@ -249,6 +250,12 @@ def unbound_names(scope: Scope) -> Iterator[Name]:
             continue
         if node.scope is scope and owner_of(node) is None:
             yield node
+
+
+def asked_for(facts: ModuleFacts) -> Iterator[tuple[str, int]]:
+    """The dotted names that a file imports, or imports from, each with its level; by stars too."""
+    yield from ((name, level) for _, (name, _, level) in facts.imports)
+    yield from facts.star_imports
 
 
 def binder_of(scope: Scope, name: str) -> Scope | None:

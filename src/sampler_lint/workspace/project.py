@@ -32,7 +32,7 @@ from sampler_lint.source import (
 )
 from sampler_lint.syntax.closure import closure
 from sampler_lint.syntax.lower import extract
-from sampler_lint.syntax.navigation import imported_by_call, is_main_guard, self_class
+from sampler_lint.syntax.navigation import asked_for, imported_by_call, is_main_guard, self_class
 from sampler_lint.syntax.nodes import (
     Call,
     Class,
@@ -736,7 +736,7 @@ class Project:
         joint = Partition()
         for module in self.candidates:
             own = joint.find(self.imports.unit(module.path))
-            for _, (name, _, level) in module.facts.imports:
+            for name, level in asked_for(module.facts):
                 target = self.imports.find(name, module, level)
                 if target is not None and self.imports.is_certain(name, module, level):
                     joint.unite(self.imports.unit(target), own)

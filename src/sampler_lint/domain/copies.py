@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.analysis.origins import Hop, only
+from sampler_lint.analysis.origins import HANDED_ON, Hop, only, origins
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import runs_in
@@ -64,6 +64,7 @@ class _Place(NamedTuple):
 
 #: What of a loader its workers get copies of.
 COPIED = ("dataset", "collate_fn")
+_COPIES = frozenset({"copy", "deepcopy"})
 _Acts: TypeAlias = "Callable[[Scope, Stmt | None], bool]"
 
 
@@ -204,12 +205,20 @@ def _acts(model: Model, found: EpochLoop, scope: Scope, stmt: Stmt | None) -> bo
 
 
 def _is_it(model: Model, expr: Expr, dataset: Obj) -> bool:
-    """Whether an expression certainly is the dataset."""
+    """Whether an expression certainly is the dataset, and no copy of it."""
     values = model.flow.values(expr)
-    return bool(values) and all(
+    is_made_there = bool(values) and all(
         isinstance(value, Obj) and (value.cls, value.site) == (dataset.cls, dataset.site)
         for value in values
     )
+    return is_made_there and copying(model, expr, HANDED_ON) is None
+
+
+def copying(model: Model, expr: Expr, hops: Hop) -> Call | None:
+    """The call that makes what an expression is of another object."""
+    steps = (step.expr for step in origins(model.flow, expr, hops))
+    calls = (each for each in steps if isinstance(each, Call))
+    return next((call for call in calls if last_name(call.func) in _COPIES), None)
 
 
 def _setters(own: list[Store]) -> Iterator[Function]:

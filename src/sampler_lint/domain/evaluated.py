@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from sampler_lint.analysis.values import NONE, Obj
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, INFERRING_SCRIPT, INFERS
 from sampler_lint.domain.conditions import told_what_for
 from sampler_lint.domain.epochs import feeds_training, pass_evaluates, pass_trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.passes import Pass, passes, passes_near
 from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.samplers import data, orders_nothing
 from sampler_lint.domain.taking import as_taken
-from sampler_lint.parameters import Role, role_of
 from sampler_lint.remembered import remembered
-from sampler_lint.syntax.navigation import nodes_in, statements, unparse
-from sampler_lint.syntax.nodes import Assign, Call, Expr, Function, Name, last_name
+from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.nodes import Assign, Call, last_name
 
 
 def only_evaluates(model: Model, sampler: Obj) -> bool:
@@ -40,31 +40,6 @@ def only_evaluates(model: Model, sampler: Obj) -> bool:
     calls = model.flow.callers(function)
     calls = [call for call in calls if not is_test(model.module_of(call.scope))]
     return bool(calls) and all(_is_named_evaluation(call) for call in calls)
-
-
-def orders_nothing(model: Model, sampler: Obj) -> bool:
-    """Whether a sampler is over datasets that give something whichever sample is asked for."""
-    asked = data(sampler.site) if sampler.site is not None else []
-    made = {value for each in asked for value in model.flow.values(each)} - {NONE}
-    getters = [
-        model.flow.method(value.cls, "__getitem__") if isinstance(value, Obj) else None
-        for value in made
-    ]
-    return bool(getters) and all(
-        isinstance(getter, Function) and _is_deaf(getter) for getter in getters
-    )
-
-
-def _is_deaf(getter: Function) -> bool:
-    """Whether a method that takes an index reads it nowhere."""
-    said = {
-        node.id
-        for scope in (getter, *getter.module.inside(getter))
-        for node in nodes_in(statements(scope.body))
-        if isinstance(node, Name)
-    }
-    is_given = any(isinstance(end.value, Expr) for end in getter.returns)
-    return is_given and len(getter.params) == 2 and getter.params[1].name not in said
 
 
 def evaluated_in_sight(model: Model, loader: Obj) -> bool:
@@ -113,9 +88,3 @@ def _is_named_evaluation(call: Call) -> bool:
         names += [unparse(target) for target in call.stmt.targets]
     names += [unparse(expr) for expr in data(call)]
     return any(EVALUATES.says(name) or INFERS.says(name) for name in names)
-
-
-def data(call: Call) -> list[Expr]:
-    """What a call that builds a sampler gets as the data."""
-    named = [arg.value for arg in call.args if role_of(arg.keyword or "") is Role.DATASET]
-    return call.positional[:1] or named

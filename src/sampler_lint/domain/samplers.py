@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sampler_lint.analysis.asked import apart
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
 from sampler_lint.analysis.origins import LOCAL, ends, part_of
-from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import NONE, ClassRef, Ext, Lit, Obj, Unknown, Value
 from sampler_lint.catalog import KnownClass, factory, known_mro
 from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
 from sampler_lint.domain.concepts import (
@@ -20,6 +20,7 @@ from sampler_lint.domain.concepts import (
     SEED,
     SEEDS_ALL,
 )
+from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.draws import Seeded, draws, global_draw, kept_draw, seeded
 from sampler_lint.domain.epoch_state import (
     advances_itself,
@@ -53,6 +54,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Name,
+    Other,
     Seq,
     last_name,
 )
@@ -203,7 +205,7 @@ def may_shuffle(model: Model, sampler: Obj) -> bool:
 
     Where all samples are alike no order is another.
     """
-    if _are_alike(model, sampler):
+    if orders_nothing(model, sampler):
         return False
     if isinstance(sampler.cls, Class):
         init = model.flow.method(sampler.cls, "__init__")
@@ -242,22 +244,36 @@ def _is_left_false(model: Model, sampler: Obj, given: Expr) -> bool:
     callers = model.flow.callers(site.scope)
     if sampler.through is not None and sampler.through in callers:
         callers = [sampler.through]
+    callers = [call for call in callers if not excludes(model, call, site)]
     led = [item for item in ways_by_caller(model, site, [given]) if item[0] in callers]
     return bool(led) and all(_is_never_true(found) for _, found in led)
 
 
-def _are_alike(model: Model, sampler: Obj) -> bool:
-    """Whether the data certainly takes no notice of the index: made up, to measure speed with."""
-    data = model.argument(sampler, "dataset")
-    if isinstance(data, Bin) and data.op == "Mult":
-        return any(
-            isinstance(side, Seq) and len(side.items) == 1 for side in (data.left, data.right)
-        )
-    values = model.flow.values(data) if data is not None else frozenset()
+def orders_nothing(model: Model, made: Obj) -> bool:
+    """Whether no order of what a sampler or loader is over is another.
+
+    It takes no notice of the index, or it is one sample, perhaps many times.
+    """
+    asked = data(made.site) if made.site is not None else []
+    if any(map(_is_of_one, asked)):
+        return True
+    values = {value for each in asked for value in model.flow.values(each)} - {NONE}
     return bool(values) and all(
         isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)
         for value in values
     )
+
+
+def data(call: Call) -> list[Expr]:
+    """What a call that builds a sampler or a loader gets as the data."""
+    named = [arg.value for arg in call.args if role_of(arg.keyword or "") is Role.DATASET]
+    return call.positional[:1] or named
+
+
+def _is_of_one(expr: Expr) -> bool:
+    sides = [expr.left, expr.right] if isinstance(expr, Bin) and expr.op == "Mult" else [expr]
+    alone = [side.items[0] for side in sides if isinstance(side, Seq) and len(side.items) == 1]
+    return any(not isinstance(item, Other) for item in alone)  # `[*samples]` has any number
 
 
 def _ignores_index(model: Model, cls: Class) -> bool:
@@ -266,7 +282,8 @@ def _ignores_index(model: Model, cls: Class) -> bool:
         return False
     index = get.params[1].name
     inside = [get, *(scope for scope in scopes_inside(cls) if scope.outer is get)]
-    return len(get.bindings[index]) == 1 and not any(
+    is_given = any(isinstance(end.value, Expr) for end in get.returns)
+    return is_given and not any(
         isinstance(node, Name) and node.id == index
         for scope in inside
         for node in nodes_in(statements(scope.body))

@@ -35,6 +35,7 @@ from sampler_lint.domain.concepts import (
     PROTOCOL,
     SAMPLER_ARGUMENTS,
 )
+from sampler_lint.domain.copies import copying
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
@@ -78,7 +79,6 @@ _OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
 _COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
 #: What of those keeps it all.
 KEEPS = frozenset({"list", "tuple", "sorted"})
-_COPIES = frozenset({"copy", "deepcopy"})
 
 #: What leaves a block before its end.
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -219,9 +219,8 @@ def _copied(model: Model, found: EpochLoop, told: ast.Call) -> str | None:
     ):
         return None
     for arg in found.inner.loader.site.args if found.inner.loader.site is not None else ():
-        for step in origins(model.flow, arg.value, _FROM):
-            if isinstance(step.expr, Call) and last_name(step.expr.func) in _COPIES:
-                return f"`{unparse(step.expr)}` is another sampler"
+        if (call := copying(model, arg.value, _FROM)) is not None:
+            return f"`{unparse(call)}` is another sampler"
     return None
 
 

@@ -29,7 +29,6 @@ from sampler_lint.domain.epochs import (
     loops_that_build,
     trains,
 )
-from sampler_lint.domain.evaluated import orders_nothing
 from sampler_lint.domain.forgotten import untold
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.passes import have_no_object, never_ends
@@ -38,6 +37,7 @@ from sampler_lint.domain.ranks import reached as run_by
 from sampler_lint.domain.repeated import runs_again
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
+    orders_nothing,
     sharding_programs,
     shuffle_choice,
     shuffles,

@@ -14,11 +14,11 @@ from sampler_lint.domain.conditions import is_left_out
 from sampler_lint.domain.datasets import refuses_samplers
 from sampler_lint.domain.draws import draw_of_process, seeded
 from sampler_lint.domain.escape import is_for_nothing
-from sampler_lint.domain.evaluated import data, only_evaluates
+from sampler_lint.domain.evaluated import only_evaluates
 from sampler_lint.domain.fixed_orders import is_asked_to_draw, order_of_items
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.samplers import ignores_seed, may_shuffle
+from sampler_lint.domain.samplers import data, ignores_seed, may_shuffle
 from sampler_lint.domain.seed_names import KeptSeed, Seed, in_scope, seed_to_keep
 from sampler_lint.domain.seeds import (
     constructions,

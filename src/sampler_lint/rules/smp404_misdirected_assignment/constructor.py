@@ -18,6 +18,7 @@ from sampler_lint.domain.conditions import excludes, told_what_for
 from sampler_lint.domain.datasets import may_be_iterable
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import in_test_function
+from sampler_lint.domain.samplers import orders_nothing
 from sampler_lint.domain.signatures import Construction, base_inits
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import name_of, quoted, text_of
@@ -339,6 +340,7 @@ def unheeded(model: Model) -> Iterator[Suspect]:
                 isinstance(arg.value, Const)
                 and param is not None
                 and not _is_heeded(function, param, obj.site)
+                and not (role is Role.SHUFFLE and orders_nothing(model, obj))
                 and (
                     (data := model.flow.argument(obj, "dataset")) is None
                     or arg.value.value

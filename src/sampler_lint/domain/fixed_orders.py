@@ -584,8 +584,10 @@ def _drawn_once(
     return None
 
 
-def seeded_in_each_pass(model: Model, cls: Class) -> Call | None:
+def seeded_in_each_pass(model: Model, cls: Class, *, is_given: bool = False) -> Call | None:
     """The call that seeds every pass of a sampler alike, so that all draw one order.
+
+    ``is_given``: of one that is given a seed, which it may be built without.
 
     Of a class with an epoch of its own that is another question (`epoch_state`). A run in a small
     world shows that the order rests on the seed; nothing may change the seed from outside.
@@ -600,7 +602,7 @@ def seeded_in_each_pass(model: Model, cls: Class) -> Call | None:
             return None
         if _has_another_part(model, cls, state.iteration, seed):
             return None
-    trial = model.epoch_trial(cls)
+    trial = model.epoch_trial(cls, seed=1 if is_given else None)
     is_alike = trial is not None and trial.draws and not (trial.changes or trial.frozen)
     return found[0] if is_alike else None
 

@@ -38,7 +38,7 @@ from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import defined_by
-from sampler_lint.syntax.nodes import Call, Class
+from sampler_lint.syntax.nodes import Call, Class, Function
 
 
 class OrderDrawnOnce(Rule):
@@ -101,7 +101,7 @@ class OrderDrawnOnce(Rule):
             if order is not None:
                 yield from _drawn_once(model, cls, built, order, "draw it in `__iter__`")
                 continue
-            seeding = seeded_in_each_pass(model, cls)
+            seeding, built = _seeding(model, cls, built)
             if seeding is not None:
                 seed, taken = seed_argument(seeding), model.attributes(cls).names
                 for suspect in _seeded_alike(model, cls, built, seeding):
@@ -132,7 +132,8 @@ class OrderDrawnOnce(Rule):
             yield from _drawn_by_module(model, cls, built, _SHUFFLE)
         for cls, built in _by_class(model, _streams).items():
             # What is iterated in workers cannot count its passes: each begins with a copy.
-            if (seeding := seeded_in_each_pass(model, cls)) is not None:
+            seeding, built = _seeding(model, cls, built)
+            if seeding is not None:
                 yield from _seeded_alike(model, cls, built, seeding)
         yield from _begun_in_workers(model)
         for call, loader in seeded_alike(model):
@@ -207,6 +208,26 @@ def _streams(model: Model, loader: Obj) -> Iterator[Value]:
     for value in model.passed_to(loader, "dataset"):
         if isinstance(value, Obj) and is_iterated(model, value.cls):
             yield value
+
+
+def _seeding(
+    model: Model, cls: Class, built: list[tuple[Obj, Obj]]
+) -> tuple[Call | None, list[tuple[Obj, Obj]]]:
+    """What seeds each pass alike, with the objects for which it does: all, or those with a seed."""
+    if (seeding := seeded_in_each_pass(model, cls)) is not None:
+        return seeding, built
+    given = [pair for pair in built if _is_given_seed(model, pair[0])]
+    seeding = seeded_in_each_pass(model, cls, is_given=True) if given else None
+    return seeding, built if seeding is None else given
+
+
+def _is_given_seed(model: Model, made: Obj) -> bool:
+    """Whether an object is certainly built with a seed, and none of None."""
+    init = model.flow.method(made.cls, "__init__")
+    params = init.params if isinstance(init, Function) else []
+    given = (model.argument(made, each.name) for each in params if role_of(each.name) is Role.SEED)
+    constants = [model.flow.constants(each) for each in given if each is not None]
+    return any(found is not None and found and None not in found for found in constants)
 
 
 def _seeded_alike(

@@ -120,11 +120,11 @@ class Package:
         return None
 
     def names_in(self, module: str) -> set[str]:
-        """The functions that a module defines or imports."""
+        """The functions and classes that a module defines or imports."""
         nodes = ast.walk(self.module(module) or ast.Module([], []))
         found: set[str] = set()
         for node in nodes:
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                 found.add(node.name)
             elif isinstance(node, ast.ImportFrom):
                 found |= {alias.asname or alias.name for alias in node.names}
@@ -191,6 +191,9 @@ def contract_problems(package: Package, contract: Contract) -> Iterator[str]:
 
 def class_problems(package: Package, entry: KnownClass) -> Iterator[str]:
     """Where the class is otherwise than its entry."""
+    if entry.built_by:
+        yield from _builder_problems(package, entry)
+        return
     where, _, name = entry.name.rpartition(".")
     own = package.module(where)
     cls = _member(own, name) if own is not None else None
@@ -213,6 +216,39 @@ def class_problems(package: Package, entry: KnownClass) -> Iterator[str]:
             yield f"{entry.name} derives from {bases}"
     yield from _constructor_problems(cls, entry)
     yield from _body_problems(cls, entry)
+
+
+def _builder_problems(package: Package, entry: KnownClass) -> Iterator[str]:
+    """Where the function is not there, builds something else, or takes something else itself."""
+    found = package.function(entry.built_by)
+    if not found:
+        yield f"{entry.built_by} is not there"
+    for node in found:
+        assert isinstance(node, ast.FunctionDef)
+        assert entry.base is not None
+        names = {
+            part.attr if isinstance(part, ast.Attribute) else part.id
+            for part in ast.walk(node)
+            if isinstance(part, (ast.Attribute, ast.Name))
+        }
+        if entry.base.rpartition(".")[2] not in names:
+            yield f"{entry.built_by} builds no {entry.base}"
+        takes = dict(_defaults(node.args))
+        if isinstance(entry.shuffles, str) and takes.get(entry.shuffles) != "False":
+            yield f"{entry.built_by} shuffles unasked, or cannot be asked"
+        if node.name == entry.name.rpartition(".")[2] and {*takes} != {
+            *entry.params,
+            *entry.keywords,
+        }:
+            yield f"{entry.built_by} takes {sorted(takes)}"
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, str]]:
+    """The parameters of a function with their defaults, empty where they have none."""
+    missing = len(arguments.args) - len(arguments.defaults)
+    defaults = [*[None] * missing, *arguments.defaults, *arguments.kw_defaults]
+    for one, default in zip((*arguments.args, *arguments.kwonlyargs), defaults, strict=True):
+        yield one.arg, "" if default is None else ast.unparse(default)
 
 
 def _imported_as(module: ast.Module) -> dict[str, str]:
@@ -343,18 +379,21 @@ def runner_problems(package: Package, runner: Runner) -> Iterator[str]:
 def factory_problems(package: Package, made: Factory) -> Iterator[str]:
     """Where the function is not there, takes something else, or builds no such sampler."""
     for name in made.names:
-        module, _, last = name.rpartition(".")
+        module, _, last = name.partition("()")[0].rpartition(".")
         if last not in package.names_in(module):
             yield f"{name} is not there"
     first = made.names[0]
-    for node in package.function(":".join(first.rsplit(".", 1))):
+    owner, _, method = first.partition("()")
+    for node in package.function(":".join(owner.rsplit(".", 1)) + method):
         assert isinstance(node, ast.FunctionDef)
         takes = [one.arg for one in (*node.args.args, *node.args.kwonlyargs)]
+        takes = takes[1:] if method else takes
         if takes[: len(made.params)] != [*made.params]:
             yield f"{first} takes {takes}"
-        if not made.hands_on.union(made.asked) <= {*takes}:
+        named = {*made.hands_on, *made.asked, *made.to_sampler, made.chosen_by} - {""}
+        if not named <= {*takes}:
             yield f"{first} takes {takes}"
-        if not any(
+        if made.asked and not any(
             isinstance(test, ast.If)
             and any(flag in ast.unparse(test.test) for flag in made.asked)
             and f"{made.sampler.rpartition('.')[2]}(" in ast.unparse(test)

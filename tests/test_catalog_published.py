@@ -20,7 +20,7 @@ from published import (
     version_of,
 )
 from sampler_lint import catalog
-from sampler_lint.catalog import Factory, Runner, Span, release
+from sampler_lint.catalog import Factory, KnownClass, Runner, Span, release
 
 
 def installed(distribution: str, package: str) -> Package:
@@ -120,6 +120,33 @@ def test_a_wrong_factory_is_found(tmp_path: Path) -> None:
         made._replace(sampler="torch.RandomSampler"),
     ):
         assert len(list(factory_problems(kit, wrong))) == 1
+
+
+def test_a_wrong_builder_is_found(tmp_path: Path) -> None:
+    (tmp_path / "kit.py").write_text(
+        "def shard(data, *, seed=0, shuffle=False):\n"
+        "    return DistributedSampler(data, shuffle=shuffle, seed=seed)\n",
+        "utf-8",
+    )
+    kit = Package(tmp_path, "1.0")
+    entry = KnownClass(
+        "kit.shard",
+        "sampler",
+        base="torch.utils.data.DistributedSampler",
+        params=("data",),
+        keywords=frozenset({"seed", "shuffle"}),
+        shuffles="shuffle",
+        shuffles_unasked=False,
+        built_by="kit:shard",
+    )
+    assert list(class_problems(kit, entry)) == []
+    for wrong in (
+        entry._replace(built_by="kit:share"),
+        entry._replace(base="torch.utils.data.RandomSampler"),
+        entry._replace(keywords=frozenset({"shuffle"})),
+        entry._replace(shuffles="seed"),
+    ):
+        assert len(list(class_problems(kit, wrong))) == 1
 
 
 # what is installed

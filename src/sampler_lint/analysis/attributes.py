@@ -713,10 +713,17 @@ class Attributes(Containers):
         flags = [self._passed_at(obj, each) for each in made.asked]
         if any(flag is None or (isinstance(flag, Const) and not flag.value) for flag in flags):
             return set()
-        data = self._passed_at(obj, "dataset")
-        call = passed_on(obj.site, {} if data is None else {"dataset": data})
-        sampler = Obj(made.sampler, call, obj.through)
-        return {sampler} if all(isinstance(flag, Const) for flag in flags) else {sampler, NONE}
+        given = {name: self._passed_at(obj, name) for name in made.to_sampler}
+        call = passed_on(obj.site, {name: expr for name, expr in given.items() if expr is not None})
+        chosen = self._passed_at(obj, made.chosen_by) if made.chosen_by else None
+        kinds = {Ext(made.sampler)} if chosen is None else self.values(chosen)
+        found: set[Value] = {
+            Obj(kind.cls if isinstance(kind, ClassRef) else kind.dotted, call, obj.through)
+            if isinstance(kind, (ClassRef, Ext))
+            else Unknown("chosen elsewhere")
+            for kind in kinds
+        }
+        return found if all(isinstance(flag, Const) for flag in flags) else {*found, NONE}
 
 
 def _given_by_name(call: Call, name: str) -> Expr | None:

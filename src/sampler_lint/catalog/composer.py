@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Fit, Framework, Span, words
+from sampler_lint.catalog.schema import (
+    Constructor,
+    Contract,
+    Fit,
+    Framework,
+    KnownClass,
+    Span,
+    words,
+)
+from sampler_lint.catalog.torch import TORCH_DATA
 
 _TRAINER = "composer.trainer.trainer"
 _FIND = f"{_TRAINER}:_get_distributed_sampler"
@@ -18,6 +27,28 @@ FRAMEWORK = Framework(
         "0.24", "0.26", "0.28", "0.30", "0.32",
     ),
     trainers=words("Trainer DataSpec"),
+    classes=(
+        KnownClass(
+            "composer.utils.dist.get_sampler",
+            "sampler",
+            base=TORCH_DATA + "DistributedSampler",
+            params=("dataset",),
+            keywords=words("drop_last shuffle num_replicas rank seed"),
+            required=1,
+            distributed=True,
+            shuffles="shuffle",
+            shuffles_unasked=False,
+            built_by="composer.utils.dist:get_sampler",
+            earlier=(
+                Constructor(
+                    Span(before="0.28"),
+                    ("dataset",),
+                    words("drop_last shuffle num_replicas rank"),
+                    required=1,
+                ),
+            ),
+        ),
+    ),
     contracts=(
         Contract(
             "seeds", "process", ("random", "numpy", "torch"),

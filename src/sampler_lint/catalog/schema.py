@@ -88,6 +88,8 @@ class KnownClass(NamedTuple):
     """The attributes that its ``__init__`` fills where no argument of that name is given, with the
     class that it builds for that, those of its own arguments that it passes on by name, and the one
     of these that is None where it builds nothing."""
+    built_by: str = ""
+    """``module:function`` that builds the base in a way of its own, where no class has the name."""
     earlier: tuple[Constructor, ...] = ()
     """Other constructors, in older versions."""
     aliases: tuple[str, ...] = ()
@@ -104,9 +106,13 @@ class Factory(NamedTuple):
     params: tuple[str, ...]
     """Its first parameters, in their order."""
     sampler: str
-    """The class of that sampler, which gets the dataset."""
+    """The class of that sampler."""
     asked: tuple[str, ...]
     """The parameters that have to be true for it; they are false by default."""
+    to_sampler: tuple[str, ...] = ("dataset",)
+    """The arguments that the sampler gets, by the same names."""
+    chosen_by: str = ""
+    """The parameter that names another class for it."""
     hands_on: frozenset[str] = frozenset({"dataset", "batch_size"})
     """The arguments that reach the loader as they are; how it uses others is not known."""
 

@@ -156,7 +156,7 @@ def _names(table: str) -> dict[str, KnownClass]:
 @cache
 def factory(dotted: str) -> Factory | None:
     """The function of that name, if it builds a loader."""
-    table = _table_of(dotted)
+    table = table_of(dotted)
     found = framework(table).factories if table is not None else ()
     return next((each for each in found if dotted in each.names), None)
 
@@ -170,7 +170,8 @@ def passes_on(cls: object, name: str) -> bool | None:
     return None if handed is None else name in handed
 
 
-def _table_of(dotted: str) -> str | None:
+def table_of(dotted: str) -> str | None:
+    """The table of the package that a dotted name begins with."""
     package = dotted.partition(".")[0]
     return _LIBRARIES.get(package) or FRAMEWORK_PACKAGES.get(package)
 
@@ -178,7 +179,7 @@ def _table_of(dotted: str) -> str | None:
 @cache
 def handed_back(dotted: str) -> tuple[str, ...]:
     """The parameters that a function gives back, in order, if it is one that does no more."""
-    table = _table_of(dotted)
+    table = table_of(dotted)
     found = framework(table).hands_back if table is not None else ()
     return next((entry.params for entry in found if dotted in entry.names), ())
 
@@ -192,14 +193,14 @@ def sharders(name: str) -> dict[str, Sharder]:
 @cache
 def number(dotted: str) -> str | None:
     """What an attribute of a framework's object tells: ``rank``, ``local rank``, ``world size``."""
-    table = _table_of(dotted)
+    table = table_of(dotted)
     return dict(framework(table).numbers).get(dotted) if table is not None else None
 
 
 @cache
 def runner(dotted: str) -> Runner | None:
     """The method of that name, if it goes over a loader in each epoch."""
-    table = _table_of(dotted)
+    table = table_of(dotted)
     found = framework(table).runners if table is not None else ()
     return next((entry for entry in found if dotted in entry.names), None)
 
@@ -207,7 +208,7 @@ def runner(dotted: str) -> Runner | None:
 @cache
 def fits(dotted: str) -> tuple[Fit, ...]:
     """What the call of that name has a framework train and evaluate with."""
-    table = _table_of(dotted)
+    table = table_of(dotted)
     found = framework(table).fits if table is not None else ()
     return tuple(entry for entry in found if dotted in entry.names)
 
@@ -215,7 +216,7 @@ def fits(dotted: str) -> tuple[Fit, ...]:
 @cache
 def makes_loader(dotted: str) -> bool:
     """Whether a function builds a loader, with torch's sampler where there are several ranks."""
-    table = _table_of(dotted)
+    table = table_of(dotted)
     return table is not None and dotted in framework(table).loader_makers
 
 
@@ -224,7 +225,7 @@ def known(dotted: str) -> KnownClass | None:
     """The catalog's entry for a dotted name."""
     if dotted.partition(".")[0] == declared.PACKAGE:
         return declared.CLASSES.get(dotted)
-    table = _table_of(dotted)
+    table = table_of(dotted)
     if table is None:
         return None
     if dotted.startswith(TORCH_DATA):
@@ -237,6 +238,14 @@ def canonical(dotted: str) -> str:
     """The one name used here for a dotted name that torch or a framework exports several times."""
     entry = known(dotted)
     return dotted if entry is None else entry.name
+
+
+def constructors(dotted: str) -> list[Constructor]:
+    """How a class is built, in the newest version first; nothing where it takes any argument."""
+    entry = next((each for each in known_mro(dotted) if each.params or each.open), None)
+    if entry is None or entry.open:
+        return []
+    return [Constructor(ALL, entry.params, entry.keywords, entry.required), *entry.earlier]
 
 
 def known_mro(dotted: str) -> list[KnownClass]:
@@ -262,11 +271,13 @@ __all__ = [
     "Sharder",
     "Span",
     "canonical",
+    "constructors",
     "contracts",
     "framework",
     "handed_back",
     "known",
     "known_mro",
     "release",
+    "table_of",
     "tables",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -54,6 +55,7 @@ from sampler_lint.rules.smp201_seed_not_passed.fixed import (
     Unpassed,
     fixed_generator,
     fixed_seed,
+    refusing,
 )
 from sampler_lint.syntax.navigation import method_around, unparse
 from sampler_lint.syntax.nodes import Attr, Call, Choice, Class, Expr, Function, Name, Scope
@@ -448,6 +450,12 @@ def _suspect(
     if fix is not None and isinstance(cls, Class) and any(ignores_seed(model, cls)):
         fix = None  # what is passed would change nothing
         advice += f", once `{cls.name}` shuffles by its seed"
+    refused = refusing(model, module, sampler, keyword)
+    if refused == "any version":
+        fix = None
+        advice = f"set `{keyword}` of what is built, for `{sampler.name}` takes none"
+    elif refused and fix is not None:
+        fix = partial(_in_others, fix, f"{refused}, `{sampler.name}` takes no `{keyword}`")
     return Suspect(
         module,
         site,
@@ -460,6 +468,14 @@ def _suspect(
 
 
 # Fixes: the program's seed is passed to the sampler, through its factories.
+
+
+def _in_others(fixer: Fixer, why: str, editor: Editor) -> Fix | None:
+    """A fix that is right in the versions of a library that take a seed."""
+    fix = fixer(editor)
+    if fix is None or fix.applicability is Applicability.DISPLAY:
+        return fix
+    return replace(fix, applicability=Applicability.UNSAFE, unsafe=why)
 
 
 def pass_to_sampler(site: Call, fixed: Fixed, seed: Seed, is_idle: bool, editor: Editor) -> Fix:

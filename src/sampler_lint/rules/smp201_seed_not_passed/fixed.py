@@ -32,6 +32,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     last_name,
 )
+from sampler_lint.workspace.project import Module
 
 _BARE = f"{catalog.GENERATOR_SEED} (that of a new `torch.Generator()`)"
 
@@ -210,6 +211,22 @@ def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
 
 _MADE = "torch.Generator"
 _SEEDED = f"{_MADE}().manual_seed"
+
+
+def refusing(model: Model, module: Module, sampler: Obj, parameter: str) -> str:
+    """The versions of a library, of those a file may run with, whose class takes no such argument.
+
+    ``any version`` where it never does, empty where it always does.
+    """
+    table = catalog.table_of(sampler.cls) if isinstance(sampler.cls, str) else None
+    if table is None or not isinstance(sampler.cls, str):
+        return ""
+    known = catalog.constructors(sampler.cls)
+    if known and parameter not in {*known[0].params, *known[0].keywords}:
+        return "any version"
+    versions = model.versions(module, table, sampler.cls.partition(".")[0])
+    lacking = (each for each in known[1:] if parameter not in {*each.params, *each.keywords})
+    return next((str(each.versions) for each in lacking if versions.may_be(each.versions)), "")
 
 
 class FixedGenerator(NamedTuple):

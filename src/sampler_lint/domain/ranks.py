@@ -172,6 +172,30 @@ def reached(model: Model, scope: Scope) -> frozenset[Scope]:
     return frozenset(islice(closure([scope], model.flow.called_by), MOST_REACHED))
 
 
+def reached_on(model: Model, entry: Scope, calls: Iterable[Call], end: Scope) -> frozenset[Scope]:
+    """The scope and every function that running it may call in a run that comes to another.
+
+    A call that chooses among functions calls the one that leads there, unless a loop repeats it.
+    """
+    left_out: dict[Scope, set[Function]] = {}
+    way = [*calls]
+    for call, onward in zip(way, [*(each.scope for each in way), end][1:], strict=True):
+        callees = {*model.flow.callees(call)}
+        repeats = any(loop.encloses(call.stmt) for loop in call.scope.loops if call.stmt)
+        if isinstance(onward, Function) and onward in callees and not repeats:
+            elsewhere = (each for each in call.scope.calls if each is not call)
+            callees -= {onward, *(f for each in elsewhere for f in model.flow.callees(each))}
+            others = (f for f in callees if f.cls is None or f.cls is not onward.cls)
+            left_out.setdefault(call.scope, set()).update(others)
+    if not any(left_out.values()):
+        return reached(model, entry)
+    found = closure(
+        [entry],
+        lambda scope: (f for f in model.flow.called_by(scope) if f not in left_out.get(scope, ())),
+    )
+    return frozenset(islice(found, MOST_REACHED))
+
+
 def chains(
     model: Model, scope: Scope, may: Callable[[Call, tuple[Call, ...]], bool] | None = None
 ) -> Iterator[tuple[Scope, tuple[Call, ...]]]:

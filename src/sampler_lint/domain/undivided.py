@@ -39,7 +39,14 @@ from sampler_lint.domain.injection import (
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
-from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes, is_guarded, reached
+from sampler_lint.domain.ranks import (
+    chains,
+    data_parallel,
+    is_about_processes,
+    is_guarded,
+    reached,
+    reached_on,
+)
 from sampler_lint.domain.samplers import distributed_samplers
 from sampler_lint.domain.shares import is_left_there, passes_over_shared
 from sampler_lint.domain.wrapping import parameter_kept
@@ -86,7 +93,7 @@ def undivided(model: Model, loader: Obj) -> Call | None:
             continue
         if calls and through is not None and calls[-1].scope is not through.scope:
             continue  # the factory builds another loader there
-        scopes = reached(model, entry)
+        scopes = reached_on(model, entry, calls, site.scope)
         joins = _joining(model, scopes, [site, *calls])
         if joins is None or not _trains(scopes):
             continue
@@ -111,7 +118,7 @@ def trained_together(model: Model, site: Call) -> Call | None:
     for entry, calls in _ways(model, site) if not is_guarded(site) else ():
         if any(is_guarded(call) for call in calls):
             continue
-        scopes = reached(model, entry)
+        scopes = reached_on(model, entry, calls, site.scope)
         joins = _joining(model, scopes, [site, *calls])
         if joins is not None and _trains(scopes):
             return joins if _is_started(model, joins, model.module_of(entry)) else None

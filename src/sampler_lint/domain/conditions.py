@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -53,17 +54,24 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
     if not there:
         return False
     here = frozenset().union(*(conditions(model, place) for place in other))
-    told = [question for question, answer in there if answer and _is_kind(question)]
-    return any(
-        (question, not answer) in there
-        or (answer and _is_kind(question) and any(_tell_apart(question, one) for one in told))
-        for question, answer in here
+    return any((question, not answer) in there for question, answer in here) or any(
+        _is_refuted(kind, question, answer)
+        for known, others in ((there, here), (here, there))
+        for kind, is_it in known
+        if is_it and _is_kind(kind)
+        for question, answer in others
     )
 
 
-def _tell_apart(one: tuple[object, str], other: tuple[object, str]) -> bool:
-    """Whether something cannot be equal to both of two literals."""
-    return one[0] == other[0] and one[1] != other[1]
+def _is_refuted(kind: tuple[object, str], question: object, answer: bool) -> bool:
+    """Whether something that is equal to a literal gives another answer to a question."""
+    if _is_kind(question):
+        return answer and question[0] == kind[0] and question[1] != kind[1]
+    match question:
+        case (asked, "In", str(part)) if asked == kind[0]:
+            whole = ast.literal_eval(kind[1])
+            return isinstance(whole, str) and (part in whole) is not answer
+    return False
 
 
 def _is_kind(question: object) -> TypeGuard[tuple[object, str]]:
@@ -322,6 +330,10 @@ def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
         if answer == (test.kind == "and"):
             for option in test.options:
                 yield from _asked(model, option, answer)
+    elif isinstance(test, Compare) and test.ops[0] in _SEARCHES and isinstance(test.left, Const):
+        asked = _question(model, test.rights[0])
+        if asked is not None and len(test.ops) == 1 and isinstance(test.left.value, str):
+            yield (asked, "In", test.left.value), answer is _SEARCHES[test.ops[0]]
     elif isinstance(test, Compare) and len(test.ops) == 1:
         asked, (kind,), op = _question(model, test.left), test.rights, test.ops[0]
         counts = isinstance(test.left, Call) and not PROCESSES.names(test.left.func)
@@ -336,6 +348,7 @@ def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
         yield asked, answer
 
 
+_SEARCHES = {"In": True, "NotIn": False}
 #: Comparisons by the one that they are, or whose opposite they are.
 _ORDERED = {"Gt": ("Gt", True), "LtE": ("Gt", False), "Lt": ("Lt", True), "GtE": ("Lt", False)}
 

@@ -175,14 +175,17 @@ def reached(model: Model, scope: Scope) -> frozenset[Scope]:
 def reached_on(model: Model, entry: Scope, calls: Iterable[Call], end: Scope) -> frozenset[Scope]:
     """The scope and every function that running it may call in a run that comes to another.
 
-    A call that chooses among functions calls the one that leads there, unless a loop repeats it.
+    A call that chooses among functions calls the one that leads there, unless it is made again: in
+    a loop, or since its own function is called at several places.
     """
     left_out: dict[Scope, set[Function]] = {}
     way = [*calls]
     for call, onward in zip(way, [*(each.scope for each in way), end][1:], strict=True):
         callees = {*model.flow.callees(call)}
-        repeats = any(loop.encloses(call.stmt) for loop in call.scope.loops if call.stmt)
-        if isinstance(onward, Function) and onward in callees and not repeats:
+        again = any(loop.encloses(call.stmt) for loop in call.scope.loops if call.stmt) or (
+            isinstance(call.scope, Function) and len({*model.flow.callers(call.scope)}) > 1
+        )
+        if isinstance(onward, Function) and onward in callees and not again:
             elsewhere = (each for each in call.scope.calls if each is not call)
             callees -= {onward, *(f for each in elsewhere for f in model.flow.callees(each))}
             others = (f for f in callees if f.cls is None or f.cls is not onward.cls)

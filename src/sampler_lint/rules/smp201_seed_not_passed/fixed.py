@@ -218,8 +218,7 @@ def refusing(model: Model, module: Module, sampler: Obj, parameter: str) -> str:
 
     ``any version`` where it never does, empty where it always does.
     """
-    table = catalog.table_of(sampler.cls) if isinstance(sampler.cls, str) else None
-    if table is None or not isinstance(sampler.cls, str):
+    if not isinstance(sampler.cls, str) or (table := catalog.table_of(sampler.cls)) is None:
         return ""
     known = catalog.constructors(sampler.cls)
     if known and parameter not in {*known[0].params, *known[0].keywords}:
